@@ -1,0 +1,37 @@
+"""unbraid: pull a multivariate function apart into univariate strands, f(x) ≈ W1 g(W0 x)."""
+
+from unbraid import datasets, methods, metrics
+from unbraid.bases import BSpline, PiecewiseLinear, Polynomial
+from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
+from unbraid.coupling import GrowingCoupling
+from unbraid.decouple import decouple
+from unbraid.errors import UnbraidError
+from unbraid.fit import Fit
+from unbraid.iterate import Progress
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem
+from unbraid.status import Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BSpline",
+    "Concave",
+    "Convex",
+    "DecoupledModel",
+    "Decreasing",
+    "Fit",
+    "GrowingCoupling",
+    "Increasing",
+    "NonNegative",
+    "PiecewiseLinear",
+    "Polynomial",
+    "Problem",
+    "Progress",
+    "Status",
+    "UnbraidError",
+    "datasets",
+    "decouple",
+    "methods",
+    "metrics",
+]

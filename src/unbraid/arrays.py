@@ -1,0 +1,20 @@
+"""The one array type of the package, and blocks of samples."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IndexArray = npt.NDArray[np.intp]
+
+BLOCK_ENTRIES = 1 << 18
+"""Entries of a temporary in a reduction over samples: 2 MB of float64, about a core's cache."""
+
+
+def blocks(samples: int, entries_per_sample: int) -> Iterator[slice]:
+    """Slices that cover `samples`, each of at most `BLOCK_ENTRIES` entries (and at least one sample)."""
+    size = max(1, BLOCK_ENTRIES // max(1, entries_per_sample))
+    for start in range(0, samples, size):
+        yield slice(start, min(start + size, samples))

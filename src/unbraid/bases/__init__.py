@@ -1,0 +1,9 @@
+"""Bases for the internal functions. A new one is one file, and joins by joining `BASES`."""
+
+from unbraid.bases.base import Basis, NormalEquations, Placement
+from unbraid.bases.polynomials import Polynomial
+from unbraid.bases.splines import BSpline, PiecewiseLinear
+
+BASES: dict[str, type[Basis]] = {basis.__name__: basis for basis in (BSpline, PiecewiseLinear, Polynomial)}
+
+__all__ = ["BASES", "BSpline", "Basis", "NormalEquations", "PiecewiseLinear", "Placement", "Polynomial"]

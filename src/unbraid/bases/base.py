@@ -1,0 +1,116 @@
+"""What a basis is: a frozen specification, and its placement on samples.
+
+A *specification* (`BSpline(df=12)`) holds no data. *Placing* it on branch inputs u fixes its knots or its
+range, for any number of branches at once (leading axes); prediction never places again.
+
+A placement works in coordinates `a` (..., K) of its own choice, in which value, slope and curvature
+are linear. The paper's coefficients c, with c[0] the constant, are read off by `paper_coefficients`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Self
+
+from unbraid.arrays import Array
+
+
+class NormalEquations(NamedTuple):
+    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖², as gram · a = right. Shapes (..., K, K), (..., K).
+
+    `mean` (..., K) is the mean of B̃ over the samples, so mean · a is the mean value of a branch.
+    """
+
+    gram: Array
+    right: Array
+    mean: Array
+
+
+class Basis(ABC):
+    """A family of univariate functions, by specification. Subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many coefficients a branch has, the constant among them."""
+
+    @abstractmethod
+    def place(self, u: Array) -> Placement:
+        """Fix knots or range from branch inputs u (..., S); each leading entry on its own."""
+
+    @abstractmethod
+    def placement_from(self, arrays: dict[str, Array]) -> Placement:
+        """The placement whose `arrays` these are."""
+
+    @abstractmethod
+    def paper_coefficients(self, placement: Any, a: Array) -> Array:
+        """The paper's coefficients c (..., K), c[..., 0] the constant."""
+
+    def refusal(self) -> str | None:
+        """Why this basis carries no shape constraint and what to use instead, or None if it does."""
+        return None
+
+
+class Placement(ABC):
+    """A basis that has been placed on branch inputs: leading axes are starts and branches."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """What has to be kept to make this placement again."""
+
+    @abstractmethod
+    def select(self, index: Any) -> Self:
+        """Index the leading axes."""
+
+    @abstractmethod
+    def replaced(self, index: Any, other: Self) -> Self:
+        """A copy in which the entries at `index` of the first leading axis are those of another."""
+
+    @abstractmethod
+    def domain(self) -> Array:
+        """The range of u that the basis was placed on: (..., 2)."""
+
+    @abstractmethod
+    def moved(self, scale: Array, shift: Array) -> Self:
+        """The placement for inputs scale · u + shift: the same `a` then means the same function."""
+
+    @abstractmethod
+    def at(self, u: Array) -> Any:
+        """Prepare inputs u (..., S), all inside the domain, for `evaluate` and `normal_equations`."""
+
+    @abstractmethod
+    def evaluate(self, a: Array, at: Any, derivative: int = 0) -> Array:
+        """The functions with coordinates a, or their first or second derivative: (..., S)."""
+
+    @abstractmethod
+    def design(self, u: Array, derivative: int = 0) -> Array:
+        """The dense design matrix (..., S, K): for tests, small problems and exposition."""
+
+    @abstractmethod
+    def normal_equations(self, at: Any, G: Array, R: Array | None, coupling: float) -> NormalEquations:
+        """Least squares of slopes G and values R, both (..., S), over the prepared inputs."""
+
+    @abstractmethod
+    def roughness(self) -> Array:
+        """A (K, K) matrix, zero for straight lines, that settles what the data leave open."""
+
+    @abstractmethod
+    def is_constant(self, a: Array) -> Any:
+        """Whether all coefficients but the constant are zero: (...) of bool."""
+
+    @abstractmethod
+    def shape_coefficients(self, a: Array, order: int) -> tuple[Array, Array]:
+        """Numbers that, if nonnegative, make the derivative of that order nonnegative on the domain.
+
+        Returns them and, of the same shape, the rounding errors they carry.
+        """
+
+    def integrate(self, z: Array, order: int) -> Array:
+        """The coordinates a (..., K) from z: z[order:] are the `shape_coefficients` of that order,
+        z[:order] the free constants of integration. For bases that carry constraints.
+        """
+        raise TypeError(f"{type(self).__name__} carries no constraints")
+
+    def integration_matrix(self, order: int) -> Array:
+        """The matrix T (..., K, K) of `integrate`: a = T z. For bases that carry constraints."""
+        raise TypeError(f"{type(self).__name__} carries no constraints")

@@ -1,0 +1,226 @@
+r"""B-splines: the paper's internal functions, equations (4) and (5).
+
+With df degrees of freedom and degree d there are df - d interior knots, at quantiles of u, and a
+branch has df + 1 coefficients. The two representations of the paper,
+
+    (value)  g(u)  = c_0 + Σ_{j=1}^{df} c_j N_{j,d}(u)            (first function dropped)
+    (slope)  g'(u) =       Σ_{j=1}^{df} c_j N_{j,d-1}(u),   g = c_0 + ∫ g'
+
+span the same functions. Both are computed in the coordinates a of the full clamped basis,
+g = Σ_{k=0}^{df} a_k N_{k,d}, in which everything is local:
+
+    (value)  c_0 = a_0, c_j = a_j - a_0,        (slope)  c_0 = a_0, c_j = d (a_j - a_{j-1}) / (τ_{j+d} - τ_j),
+
+because a clamped spline starts at a_0. Scaling or shifting u moves the knots and leaves a as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.bases.base import Basis, NormalEquations, Placement
+from unbraid.errors import SettingError, check_whole
+from unbraid.kernels import splines as kernel
+from unbraid.kernels.knots import quantile_breakpoints
+
+Representation = Literal["value", "slope"]
+
+
+class SplineBasis(Basis):
+    """What `BSpline` and `PiecewiseLinear` share; subclasses have `df` and `degree`."""
+
+    df: int
+    degree: int
+
+    @property
+    def size(self) -> int:
+        return self.df + 1
+
+    def place(self, u: Array) -> PlacedSpline:
+        return PlacedSpline(quantile_breakpoints(u, self.df - self.degree + 1), self.degree)
+
+    def placement_from(self, arrays: dict[str, Array]) -> PlacedSpline:
+        return PlacedSpline(arrays["breakpoints"], self.degree)
+
+    def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
+        c = a - a[..., :1]
+        c[..., 0] = a[..., 0]
+        return c
+
+
+@dataclass(frozen=True)
+class BSpline(SplineBasis):
+    """B-splines with quantile knots.
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom: coefficients of a branch beside its constant. At least `degree`.
+    degree
+        Polynomial degree of the branch g (its slope has one less).
+    of
+        Which of the paper's representations the reported coefficients are in: ``"value"``, a
+        spline of g, or ``"slope"``, a spline of g'. Both describe the same functions.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> ub.BSpline(df=12, degree=3)
+    BSpline(df=12, degree=3, of='value')
+    """
+
+    df: int = 12
+    degree: int = 3
+    of: Representation = "value"
+
+    def __post_init__(self) -> None:
+        check_whole("degree", self.degree, 1)
+        check_whole("df", self.df, 1)
+        if self.df < self.degree:
+            raise SettingError(
+                f"df must be at least the degree, got df={self.df} with degree={self.degree}: "
+                f"raise df to {self.degree} or lower the degree."
+            )
+        if self.of not in ("value", "slope"):
+            raise SettingError(f"of must be 'value' or 'slope', got {self.of!r}.")
+
+    def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
+        if self.of == "value":
+            return super().paper_coefficients(placement, a)
+        return np.concatenate([a[..., :1], placement.slope_coefficients(a)], axis=-1)
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear(SplineBasis):
+    """Continuous piecewise-linear branches with df - 1 interior kinks at quantiles.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> ub.PiecewiseLinear(df=8).degree
+    1
+    """
+
+    df: int = 12
+    degree = 1
+
+    def __post_init__(self) -> None:
+        check_whole("df", self.df, 1)
+
+
+@dataclass(frozen=True)
+class PlacedSpline(Placement):
+    """Clamped splines of one degree on breakpoints (..., I + 1)."""
+
+    breakpoints: Array
+    degree: int
+
+    @cached_property
+    def value_pieces(self) -> Array:
+        return kernel.pieces(self.breakpoints, self.degree)
+
+    @cached_property
+    def slope_pieces(self) -> Array:
+        return kernel.differentiate_pieces(self.value_pieces, self.breakpoints)
+
+    def pieces(self, derivative: int) -> Array:
+        """The polynomial pieces of the basis functions' derivative of that order."""
+        if derivative == 0:
+            return self.value_pieces
+        pieces = self.slope_pieces
+        for _ in range(1, derivative):
+            pieces = kernel.differentiate_pieces(pieces, self.breakpoints)
+        if pieces.shape[-2] == 0:
+            return np.zeros((*pieces.shape[:-2], 1, pieces.shape[-1]))
+        return pieces
+
+    def arrays(self) -> dict[str, Array]:
+        return {"breakpoints": self.breakpoints}
+
+    def select(self, index: Any) -> Self:
+        return type(self)(self.breakpoints[index], self.degree)
+
+    def replaced(self, index: Any, other: Self) -> Self:
+        breakpoints = self.breakpoints.copy()
+        breakpoints[index] = other.breakpoints
+        return type(self)(breakpoints, self.degree)
+
+    def domain(self) -> Array:
+        return self.breakpoints[..., [0, -1]]
+
+    def moved(self, scale: Array, shift: Array) -> Self:
+        return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
+
+    def at(self, u: Array) -> kernel.Located:
+        return kernel.locate(u, self.breakpoints)
+
+    def evaluate(self, a: Array, at: kernel.Located, derivative: int = 0) -> Array:
+        return kernel.evaluate(a, self.pieces(derivative), at)
+
+    def design(self, u: Array, derivative: int = 0) -> Array:
+        values, first = kernel.basis(self.pieces(derivative), self.at(u))
+        dense = np.zeros((*u.shape, self.breakpoints.shape[-1] - 1 + self.degree))
+        columns = first[..., None] + np.arange(self.degree + 1)
+        np.put_along_axis(dense, columns, values, axis=-1)
+        return dense
+
+    def normal_equations(
+        self, at: kernel.Located, G: Array, R: Array | None, coupling: float
+    ) -> NormalEquations:
+        slopes, values, d = self.slope_pieces, self.value_pieces, self.degree
+        sums = kernel.moments(at, 2 * d + 1)
+        gram = kernel.weighted_gram(slopes, sums)
+        right = kernel.weighted_sum(slopes, kernel.moments(at, d, G))
+        if R is not None:
+            gram += coupling * kernel.weighted_gram(values, sums)
+            right += coupling * kernel.weighted_sum(values, kernel.moments(at, d + 1, R))
+        mean = kernel.weighted_sum(values, sums) / at.t.shape[-1]
+        return NormalEquations(
+            kernel.assemble_matrix(gram), kernel.assemble_vector(right), kernel.assemble_vector(mean)
+        )
+
+    def roughness(self) -> Array:
+        second_differences = np.diff(np.eye(self.breakpoints.shape[-1] - 1 + self.degree), 2, axis=0)
+        return second_differences.T @ second_differences
+
+    def is_constant(self, a: Array) -> Any:
+        return np.all(np.diff(a) == 0.0, axis=-1)
+
+    def supports(self) -> Array:
+        """Lengths of the supports of the slope's basis functions over d, (..., K - 1): a_j - a_{j-1} = s_j · this."""
+        knots = kernel.clamped_knots(self.breakpoints, self.degree)
+        size = self.breakpoints.shape[-1] - 1 + self.degree
+        return (knots[..., self.degree + 1 : self.degree + size] - knots[..., 1:size]) / self.degree
+
+    def slope_coefficients(self, a: Array) -> Array:
+        """The coefficients s (..., K - 1) of g' in the B-splines of degree d - 1."""
+        return np.diff(a) / self.supports()
+
+    def shape_coefficients(self, a: Array, order: int) -> tuple[Array, Array]:
+        rounding = np.finfo(float).eps * np.abs(a)
+        if order == 0:
+            return a, np.zeros_like(a)
+        if order == 1:
+            return np.diff(a), np.zeros_like(a[..., 1:])
+        slopes = self.slope_coefficients(a)
+        error = 2.0 * (rounding[..., 1:] + rounding[..., :-1]) / self.supports()
+        return np.diff(slopes), error[..., 1:] + error[..., :-1]
+
+    def integrate(self, z: Array, order: int) -> Array:
+        if order == 0:
+            return z
+        if order == 1:  # sums of nonnegative numbers are monotone in floating point as well
+            return np.cumsum(z, axis=-1)
+        steps = np.cumsum(z[..., 1:], axis=-1) * self.supports()
+        return np.cumsum(np.concatenate([z[..., :1], steps], axis=-1), axis=-1)
+
+    def integration_matrix(self, order: int) -> Array:
+        size = self.breakpoints.shape[-1] - 1 + self.degree
+        one_more_axis = type(self)(self.breakpoints[..., None, :], self.degree)
+        unit = np.broadcast_to(np.eye(size), (*self.breakpoints.shape[:-1], size, size))
+        return one_more_axis.integrate(unit, order).mT

@@ -1,0 +1,114 @@
+"""Systems with a known decoupling: the paper's two, and random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.bases import Polynomial
+from unbraid.branch import Branch, FittedBranch, FunctionBranch
+from unbraid.errors import SettingError, check_whole
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem
+
+Seed = int | np.random.Generator | None
+BOX = 1.5
+"""Sample points come from U(-1.5, 1.5) in every input."""
+
+
+def trig(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
+    """The paper's f_trig: 2 inputs, 2 outputs, 3 trigonometric branches, so a CPD that is not unique.
+
+    Examples
+    --------
+    >>> problem, truth = trig(S=100, rng=0)
+    >>> problem
+    Problem(S=100 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+    """
+    W1 = np.array([[-1.7, -2.3, 2.5], [0.5, -0.5, 0.2]])
+    W0 = np.array([[2.1, -1.0], [0.4, -1.8], [-1.6, -0.2]])
+    branches = (
+        FunctionBranch(lambda u: np.sin(u) + 2.0, np.cos, "sin u + 2"),
+        FunctionBranch(lambda u: np.cos(2.0 * u) - 1.5, lambda u: -2.0 * np.sin(2.0 * u), "cos 2u - 1.5"),
+        FunctionBranch(
+            lambda u: np.sin(2.0 * u) + 0.5 * u, lambda u: 2.0 * np.cos(2.0 * u) + 0.5, "sin 2u + u/2"
+        ),
+    )
+    return sampled(DecoupledModel(W0, W1, branches), S, np.random.default_rng(rng))
+
+
+def monotone(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
+    """The paper's monotone system: 3 inputs, 3 outputs, 3 increasing branches, random W0 and W1 in U(-2, 2).
+
+    The third branch is the logistic 1 / (1 + e^-u): the paper prints a minus sign, which has a pole at 0
+    and decreases.
+    """
+    generator = np.random.default_rng(rng)
+    W0, W1 = generator.uniform(-2.0, 2.0, (3, 3)), generator.uniform(-2.0, 2.0, (3, 3))
+
+    def logistic(u: Array) -> Array:
+        return 0.5 * (1.0 + np.tanh(0.5 * u))
+
+    branches = (
+        FunctionBranch(lambda u: u**3 / 3.0 + u, lambda u: u**2 + 1.0, "u³/3 + u"),
+        FunctionBranch(np.exp, np.exp, "exp u"),
+        FunctionBranch(logistic, lambda u: logistic(u) * logistic(-u), "1 / (1 + exp -u)"),
+    )
+    return sampled(DecoupledModel(W0, W1, branches), S, generator)
+
+
+def random_system(
+    n: int, m: int, r: int, S: int = 100, kind: Literal["cubic", "sine"] = "cubic", rng: Seed = None
+) -> tuple[Problem, DecoupledModel]:
+    """A random system with n outputs, m inputs and r branches: cubic polynomials or sines.
+
+    Rows of W0 have unit length and W1 is normal. Cubic branches lie in every cubic spline space; sine
+    branches, sin(ωu + φ) with ω in (1, 2.5), lie in none.
+
+    Examples
+    --------
+    >>> problem, truth = random_system(n=3, m=4, r=5, S=200, kind="sine", rng=0)
+    >>> problem, truth
+    (Problem(S=200 samples, m=4 inputs, n=3 outputs, values and Jacobians), DecoupledModel(m=4 inputs, r=5 branches, n=3 outputs))
+    """
+    for name, value in (("n", n), ("m", m), ("r", r)):
+        check_whole(name, value, 1)
+    makers: dict[str, Callable[[np.random.Generator, Array], Branch]] = {"cubic": random_cubic, "sine": random_sine}
+    if kind not in makers:
+        raise SettingError(f"kind must be one of {', '.join(map(repr, makers))}, got {kind!r}.")
+    generator = np.random.default_rng(rng)
+    W0 = generator.standard_normal((r, m))
+    W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
+    W1 = generator.standard_normal((n, r))
+    reach = BOX * np.abs(W0).sum(axis=1)
+    branches = [makers[kind](generator, np.array([-one, one])) for one in reach]
+    return sampled(DecoupledModel(W0, W1, branches), S, generator)
+
+
+def random_cubic(rng: np.random.Generator, span: Array) -> Branch:
+    """A cubic with normal coefficients in the powers of u, exactly, as a `Polynomial` branch on `span`."""
+    powers = rng.standard_normal(4)
+    coordinates = np.polynomial.legendre.poly2leg(powers * span[1] ** np.arange(4.0))
+    basis = Polynomial(degree=3)
+    return FittedBranch(basis, basis.place(span), coordinates)
+
+
+def random_sine(rng: np.random.Generator, span: Array) -> Branch:
+    """sin(ωu + φ)."""
+    frequency, phase = float(rng.uniform(1.0, 2.5)), float(rng.uniform(-np.pi, np.pi))
+    return FunctionBranch(
+        lambda u: np.sin(frequency * u + phase),
+        lambda u: frequency * np.cos(frequency * u + phase),
+        f"sin({frequency:.3g} u {'-' if phase < 0 else '+'} {abs(phase):.3g})",
+        (float(span[0]), float(span[1])),
+    )
+
+
+def sampled(model: DecoupledModel, S: int, rng: np.random.Generator) -> tuple[Problem, DecoupledModel]:
+    """A problem with S points from the box, and the model it comes from."""
+    check_whole("S", S, 1)
+    X = rng.uniform(-BOX, BOX, (S, model.m))
+    return Problem(X, model(X), model.jacobian(X)), model

@@ -1,0 +1,38 @@
+"""Every error this library raises on purpose is an `UnbraidError`; the text says what to do."""
+
+from math import inf
+from numbers import Integral, Real
+
+
+class UnbraidError(Exception):
+    """The base of all deliberate errors: catch this one."""
+
+
+class DataError(UnbraidError, ValueError):
+    """Samples that cannot be used: wrong shape, wrong kind, not finite, too few."""
+
+
+class SettingError(UnbraidError, ValueError):
+    """A setting outside what is accepted, or a combination that cannot work."""
+
+
+class ModelFileError(UnbraidError, ValueError):
+    """A file that is not a model of this library, or not one this version can read."""
+
+
+class MissingDependencyError(UnbraidError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Refuse anything but a whole number of at least `least`."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least:  # type: ignore[operator]
+        raise SettingError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
+def check_number(name: str, value: object, least: float) -> None:
+    """Refuse anything but a finite real number of at least `least`."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not least <= float(value) < inf:  # type: ignore[arg-type]
+        raise SettingError(f"{name} must be a finite number of at least {least:g}, got {value!r}.")

@@ -1,0 +1,122 @@
+"""The result of a decoupling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unbraid.arrays import Array, blocks
+from unbraid.metrics import output_errors, ratio
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem, counted
+from unbraid.status import Status
+from unbraid.trace import Trace
+
+if TYPE_CHECKING:
+    from unbraid.bases import Basis
+    from unbraid.constraints import Constraint
+
+AGREEING = 5.0
+"""Degrees within which all directions of a start must meet the best start's to count as the same solution."""
+
+
+@dataclass(frozen=True)
+class StartSummary:
+    """How one start ended.
+
+    Attributes
+    ----------
+    objective
+        Its best relative objective.
+    sweeps
+        How many sweeps it made.
+    status
+        How it ended.
+    angle
+        The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched.
+    """
+
+    objective: float
+    sweeps: int
+    status: Status
+    angle: float
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """A decoupled model, and how it came about.
+
+    Attributes
+    ----------
+    model
+        The `DecoupledModel`, in the user's units.
+    status
+        How the best start ended; its text is advice.
+    jacobian_error
+        Error(J) of the paper on the samples, or None without Jacobians.
+    output_errors
+        e_i of the paper on the samples, in %, (n,), or None without values.
+    objective
+        ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units.
+    trace
+        What happened in the best start, sweep by sweep.
+    starts
+        How every start ended, best first.
+    seconds
+        How long it took.
+    method, basis, constraints
+        What was used.
+    notes
+        Anything else worth knowing, in sentences.
+    """
+
+    model: DecoupledModel
+    status: Status
+    jacobian_error: float | None
+    output_errors: Array | None
+    objective: float
+    trace: Trace
+    starts: tuple[StartSummary, ...]
+    seconds: float
+    method: str
+    basis: Basis
+    constraints: tuple[Constraint | None, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def agreeing(self) -> int:
+        """How many starts found the best start's directions, itself included: is it replicable?"""
+        return sum(start.angle <= AGREEING for start in self.starts)
+
+    def __repr__(self) -> str:
+        errors = []
+        if self.jacobian_error is not None:
+            errors.append(f"Error(J) {self.jacobian_error:.2e}")
+        if self.output_errors is not None:
+            listed = ", ".join(f"{e:.2g}" for e in self.output_errors[:6])
+            more = ", …" if len(self.output_errors) > 6 else ""
+            errors.append(f"output errors {listed}{more} %")
+        lines = [
+            f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
+            f"  model   {self.model!r}",
+            f"  method  {self.method}, {self.basis!r}",
+            f"  starts  {self.agreeing} of {counted(len(self.starts), 'start')} agree on the directions",
+            f"  status  {self.status.name}: {self.status.advice}",
+        ]
+        return "\n".join(lines + [f"  note    {note}" for note in self.notes])
+
+
+def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:
+    """Error(J) and the output errors of a model on samples, in blocks: no second J is ever built."""
+    if problem.J is None:
+        assert problem.F is not None
+        return None, output_errors(problem.F, model(problem.X))
+    residual, norm = 0.0, 0.0
+    for part in blocks(problem.S, problem.n * problem.m):
+        J = problem.J[part]
+        residual += float(np.sum(np.square(J - model.jacobian(problem.X[part]))))
+        norm += float(np.sum(np.square(J)))
+    outputs = None if problem.F is None else output_errors(problem.F, model(problem.X))
+    return ratio(residual, norm), outputs

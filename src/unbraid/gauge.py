@@ -1,0 +1,41 @@
+"""Algorithm 2: fix the scale between W0 and W1, and wake branches whose direction vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unbraid.arrays import Array, BoolArray
+
+VANISHED = 1e-10
+"""A row of W0 shorter than this share of the longest one has no direction any more."""
+
+
+def unit_rows(W0: Array, W1: Array) -> tuple[Array, Array]:
+    """Rows of W0 (..., r, m) of length one, their lengths moved into the columns of W1 (..., n, r)."""
+    length = np.linalg.norm(W0, axis=-1)
+    length = np.where(length > 0.0, length, 1.0)
+    return W0 / length[..., None], W1 * length[..., None, :]
+
+
+def vanished(W0: Array) -> BoolArray:
+    """Which rows of W0 (..., r, m) are zero, or nothing beside the others: (..., r)."""
+    length = np.linalg.norm(W0, axis=-1)
+    gone: BoolArray = length <= VANISHED * length.max(axis=-1, keepdims=True)
+    return gone
+
+
+def revive(
+    W0: Array, W1: Array, dead: BoolArray, rngs: Sequence[np.random.Generator]
+) -> tuple[Array, Array]:
+    """Give dead rows (starts, r) a random direction, and no weight until the next W1 step.
+
+    Each start draws from its own generator, so that starts do not depend on each other.
+    """
+    W0, W1 = W0.copy(), W1.copy()
+    for start, branch in zip(*np.nonzero(dead), strict=True):
+        direction = rngs[start].standard_normal(W0.shape[-1])
+        W0[start, branch] = direction / np.linalg.norm(direction)
+        W1[start, :, branch] = 0.0
+    return W0, W1

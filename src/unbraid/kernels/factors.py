@@ -1,0 +1,90 @@
+r"""The linear steps of a coupled factorisation: Algorithm 1, lines 4 to 9.
+
+Shapes: W0 (..., r, m), W1 (..., n, r), G and R (..., S, r), F (S, n). J is (S, n·m), one row a
+sample, in the user's units and memory; `weight` (n·m,) turns it into the solver's units without
+a copy: J·weight is what the equations call J.
+
+One product T = Jᵀ G serves both the W1 and the W0 step, and the measure of the sweep before, so a
+sweep passes over J twice.
+"""
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.kernels.quadratics import pseudo_inverse
+
+
+def jacobian_products(J: Array, weight: Array, G: Array) -> Array:
+    """T[i·m + k, b] = Σ_s J[s, i, k] G[s, b], in the solver's units: (..., n·m, r)."""
+    return (G.mT @ J).mT * weight[:, None]
+
+
+def khatri_rao(W1: Array, W0: Array) -> Array:
+    """Row i·m + k, column b: W1[i, b] W0[b, k], (..., n·m, r), so that J = G khatri_raoᵀ."""
+    product = W1[..., :, None, :] * W0.mT[..., None, :, :]
+    return product.reshape(*product.shape[:-3], -1, product.shape[-1])
+
+
+def contract_outputs(T: Array, W1: Array) -> Array:
+    """Σ_i T[i, k, b] W1[i, b]: (..., m, r)."""
+    n = W1.shape[-2]
+    return np.sum(T.reshape(*T.shape[:-2], n, -1, T.shape[-1]) * W1[..., :, None, :], axis=-3)
+
+
+def contract_inputs(T: Array, W0: Array) -> Array:
+    """Σ_k T[i, k, b] W0[b, k]: (..., n, r)."""
+    m = W0.shape[-1]
+    return np.sum(T.reshape(*T.shape[:-2], -1, m, T.shape[-1]) * W0.mT[..., None, :, :], axis=-2)
+
+
+def outer_step(T: Array, W0: Array, GG: Array, FR: Array | float, RR: Array | float) -> Array:
+    """W1 = argmin ‖J - [[W1, W0ᵀ, G]]‖² + λ ‖F - R W1ᵀ‖², with GG = Gᵀ G, FR = λ Fᵀ R, RR = λ Rᵀ R."""
+    return (contract_inputs(T, W0) + FR) @ pseudo_inverse(GG * (W0 @ W0.mT) + RR)
+
+
+def inner_step(T: Array, W1: Array, GG: Array) -> Array:
+    """W0 = argmin ‖J - [[W1, W0ᵀ, G]]‖², with GG = Gᵀ G."""
+    return (contract_outputs(T, W1) @ pseudo_inverse(GG * (W1.mT @ W1))).mT
+
+
+def least_norm_slopes(J: Array, weight: Array, W1: Array, W0: Array) -> Array:
+    """G = argmin ‖J - [[W1, W0ᵀ, G]]‖², of least norm where there are several (n·m < r)."""
+    inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
+    return ((weight[:, None] * khatri_rao(W1, W0) @ inverse).mT @ J.T).mT
+
+
+def nearest_slopes(J: Array, weight: Array, W1: Array, W0: Array, G: Array) -> Array:
+    """The minimiser of ‖J - [[W1, W0ᵀ, G]]‖² nearest to G, which differs only where n·m < r."""
+    slopes = least_norm_slopes(J, weight, W1, W0)
+    if W1.shape[-2] * W0.shape[-1] >= W0.shape[-2]:
+        return slopes
+    gram = (W1.mT @ W1) * (W0 @ W0.mT)
+    undetermined = np.eye(gram.shape[-1]) - pseudo_inverse(gram) @ gram
+    return slopes + (undetermined @ G.mT).mT
+
+
+def least_norm_values(F: Array, W1: Array) -> Array:
+    """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r)."""
+    return (np.linalg.pinv(W1) @ F.T).mT
+
+
+def nearest_values(F: Array, W1: Array, R: Array) -> Array:
+    """The minimiser of ‖F - R W1ᵀ‖ nearest to R.
+
+    Algorithm 1, line 9, departs from the paper: its minimum-norm solution pulls R towards the row
+    space of W1 when n < r, and the values get worse as λ grows.
+    """
+    return R + (np.linalg.pinv(W1) @ (F.T - W1 @ R.mT)).mT
+
+
+def jacobian_misfit(T: Array, W1: Array, W0: Array, GG: Array, norm: float) -> Array:
+    """‖J - [[W1, W0ᵀ, G]]‖² from T, Gᵀ G and ‖J‖²: (...). Exact to rounding of ‖J‖², not below."""
+    inner = np.sum(T * khatri_rao(W1, W0), axis=(-2, -1))
+    square = np.sum(GG * (W1.mT @ W1) * (W0 @ W0.mT), axis=(-2, -1))
+    return np.maximum(norm - 2.0 * inner + square, 0.0)
+
+
+def values_misfit(F: Array, W1: Array, R: Array) -> Array:
+    """‖F - R W1ᵀ‖²: (...)."""
+    residual = F.T - W1 @ R.mT
+    return np.sum(residual * residual, axis=(-2, -1))

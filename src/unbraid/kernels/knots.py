@@ -1,0 +1,48 @@
+"""Where the breakpoints go: quantiles of u, and what to do when values of u repeat."""
+
+import numpy as np
+
+from unbraid.arrays import Array
+
+SMALLEST_GAP = 1e-6
+"""Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""
+
+
+def quantile_breakpoints(u: Array, intervals: int) -> Array:
+    """Breakpoints at the 0, 1/I, …, 1 quantiles of u (..., S): strictly increasing, (..., I + 1).
+
+    Where quantiles coincide (discrete inputs, few distinct values) the quantiles of the distinct
+    values are taken; where u is constant, an interval of width 1 (or |u|) around it.
+    """
+    ordered = np.sort(u, axis=-1)
+    breakpoints = sorted_quantiles(ordered, intervals)
+    gaps = np.diff(breakpoints)
+    span = breakpoints[..., -1] - breakpoints[..., 0]
+    repeated = ~(gaps.min(axis=-1) > SMALLEST_GAP * span)
+    for row in zip(*np.nonzero(repeated), strict=True):
+        breakpoints[row] = distinct_breakpoints(ordered[row], intervals)
+    return breakpoints
+
+
+def sorted_quantiles(ordered: Array, intervals: int) -> Array:
+    """Linearly interpolated quantiles of values sorted along the last axis."""
+    position = np.linspace(0.0, ordered.shape[-1] - 1.0, intervals + 1)
+    below = np.minimum(position.astype(np.intp), ordered.shape[-1] - 1)
+    above = np.minimum(below + 1, ordered.shape[-1] - 1)
+    low, high = ordered[..., below], ordered[..., above]
+    return low + (high - low) * (position - below)
+
+
+def distinct_breakpoints(ordered: Array, intervals: int) -> Array:
+    """Breakpoints for one row of sorted values with many repetitions."""
+    low, high = ordered[0], ordered[-1]
+    span = high - low
+    if not span > 1e-12 * max(abs(low), abs(high)):
+        half = 0.5 * (abs(low) or 1.0)
+        return np.linspace(low - half, high + half, intervals + 1)
+    first_of_its_value = np.diff(ordered, prepend=-np.inf) > SMALLEST_GAP * span
+    distinct = ordered[first_of_its_value]
+    if distinct.size < 2 or high - distinct[-1] > SMALLEST_GAP * span:
+        return np.linspace(low, high, intervals + 1)
+    distinct[-1] = high
+    return sorted_quantiles(distinct, intervals)

@@ -1,0 +1,105 @@
+r"""Small quadratic problems, many at a time: min ½ xᵀ A x - bᵀ x, free or with x ≥ 0.
+
+A is symmetric positive semidefinite, (..., K, K); b is (..., K). Leading axes are independent problems.
+"""
+
+import numpy as np
+
+from unbraid.arrays import Array, BoolArray
+
+RELATIVE_RANK = 1e-14
+"""Eigenvalues of a Gram matrix below this share of the largest count as zero."""
+
+
+def pseudo_inverse(A: Array) -> Array:
+    """The pseudo-inverse of symmetric positive semidefinite A, e.g. of the Gram matrix of factors."""
+    values, vectors = np.linalg.eigh(A)
+    kept = values > RELATIVE_RANK * values.shape[-1] * values[..., -1:]
+    inverse = np.divide(1.0, values, where=kept, out=np.zeros_like(values))
+    return (vectors * inverse[..., None, :]) @ vectors.mT
+
+
+def unit_diagonal(A: Array) -> Array:
+    """The factors s (..., K) for which s A s has ones on its diagonal (or zeros where A has)."""
+    diagonal = np.diagonal(A, axis1=-2, axis2=-1)
+    return 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+
+
+def minimise(A: Array, b: Array) -> Array:
+    """The minimiser of ½ xᵀ A x - bᵀ x; A is positive definite up to rounding."""
+    s = unit_diagonal(A)
+    scaled = A * s[..., :, None] * s[..., None, :]
+    try:
+        x = np.linalg.solve(scaled, (b * s)[..., None])[..., 0]
+    except np.linalg.LinAlgError:  # an exactly singular one among them
+        x = (pseudo_inverse(scaled) @ (b * s)[..., None])[..., 0]
+    return x * s
+
+
+def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
+    """The minimiser of ½ xᵀ A x - bᵀ x over x ≥ 0, where `free` (K,) entries may have any sign.
+
+    Block principal pivoting [1]_: guess which entries are positive, solve for them, exchange all that
+    have the wrong sign, and fall back to exchanging one at a time where the number of wrong ones does
+    not go down, which ends for every positive definite A. All problems advance together.
+
+    References
+    ----------
+    .. [1] J. Júdice, F. Pires, "A block principal pivoting algorithm for large-scale strictly
+       monotone linear complementarity problems", Computers & Operations Research 21 (1994).
+    """
+    size = b.shape[-1]
+    s = unit_diagonal(A).reshape(-1, size)
+    matrix = A.reshape(-1, size, size) * s[:, :, None] * s[:, None, :]
+    linear = b.reshape(-1, size) * s
+    x = np.zeros_like(linear)
+    tolerance = 1e-13 * size * np.abs(linear).max(axis=-1, keepdims=True)
+
+    todo = np.arange(linear.shape[0])
+    passive = np.ones(linear.shape, dtype=bool)
+    fewest = np.full(linear.shape[0], size + 1)
+    patience = np.full(linear.shape[0], 3)
+    for _ in range(20 * size):
+        x[todo] = solve_passive(matrix[todo], linear[todo], passive[todo])
+        slack = (matrix[todo] @ x[todo, :, None])[..., 0] - linear[todo]
+        wrong = np.where(passive[todo], x[todo] < 0.0, slack < -tolerance[todo]) & ~free
+        count = wrong.sum(axis=-1)
+        unfinished = count > 0
+        todo, wrong, count = todo[unfinished], wrong[unfinished], count[unfinished]
+        if todo.size == 0:
+            return (x * s).reshape(b.shape)
+        fewer = count < fewest[todo]
+        fewest[todo] = np.minimum(count, fewest[todo])
+        patience[todo] = np.where(fewer, 3, patience[todo] - 1)
+        one_at_a_time = patience[todo] < 0
+        last = size - 1 - np.argmax(wrong[:, ::-1], axis=-1)
+        wrong[one_at_a_time] &= np.arange(size) == last[one_at_a_time, None]
+        passive[todo] ^= wrong
+    for row in todo:
+        x[row] = coordinate_descent(matrix[row], linear[row], free)
+    return (x * s).reshape(b.shape)
+
+
+def solve_passive(A: Array, b: Array, passive: BoolArray) -> Array:
+    """Minimise over the passive entries, the others being zero."""
+    restricted = np.where(passive[:, :, None] & passive[:, None, :], A, 0.0)
+    diagonal = np.einsum("...kk->...k", restricted)
+    diagonal[~passive] = 1.0
+    x = minimise(restricted, np.where(passive, b, 0.0))
+    return np.where(passive, x, 0.0)
+
+
+def coordinate_descent(A: Array, b: Array, free: BoolArray, sweeps: int = 2000) -> Array:
+    """The last resort for one problem so badly conditioned that pivoting cycles on rounding errors."""
+    x = np.zeros_like(b)
+    diagonal = np.where(np.diag(A) > 0.0, np.diag(A), 1.0)
+    for _ in range(sweeps):
+        largest_move = 0.0
+        for k in range(b.size):
+            moved = x[k] + (b[k] - A[k] @ x) / diagonal[k]
+            moved = moved if free[k] else max(moved, 0.0)
+            largest_move = max(largest_move, abs(moved - x[k]))
+            x[k] = moved
+        if largest_move <= 1e-14 * max(np.abs(x).max(), 1e-300):
+            break
+    return x

@@ -1,0 +1,87 @@
+"""The paper's measures of error, and angles between directions."""
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.arrays import Array, blocks
+from unbraid.errors import DataError
+
+
+def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
+    """Error(J) = ‖J - Ĵ‖² / ‖J‖².
+
+    Examples
+    --------
+    >>> jacobian_error([[[2.0]]], [[[1.0]]])
+    0.25
+    """
+    truth, estimate = same_shape("J", J, J_hat)
+    residual = sum(
+        float(np.sum(np.square(truth[part] - estimate[part]))) for part in blocks(len(truth), truth[0].size)
+    )
+    norm = sum(float(np.sum(np.square(truth[part]))) for part in blocks(len(truth), truth[0].size))
+    return ratio(residual, norm)
+
+
+def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
+    """e_i = 100 · RMS of f_i - f̂_i over the standard deviation of f_i, in %: (n,).
+
+    A constant output has no standard deviation: its error is 0 where it is met and infinite otherwise.
+
+    Examples
+    --------
+    >>> output_errors([[0.0], [2.0]], [[0.1], [2.1]])
+    array([10.])
+    """
+    truth, estimate = same_shape("F", F, F_hat)
+    truth, estimate = truth.reshape(len(truth), -1), estimate.reshape(len(truth), -1)
+    residual = np.mean(np.square(truth - estimate), axis=0)
+    spread = np.mean(np.square(truth - truth.mean(axis=0)), axis=0)
+    pairs = zip(residual, spread, strict=True)
+    return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) for a, b in pairs])
+
+
+def direction_angles(W: npt.ArrayLike, W_hat: npt.ArrayLike) -> Array:
+    """Angles in degrees between the rows of W (r, m) and the rows of Ŵ matched to them: (r,).
+
+    Rows are directions, so sign and length do not count; the matching (one to one) makes the sum of
+    the angles smallest.
+
+    Examples
+    --------
+    >>> direction_angles([[1.0, 0.0], [0.0, 1.0]], [[0.0, -3.0], [2.0, 0.0]])
+    array([0., 0.])
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    truth, estimate = same_shape("W", W, W_hat)
+    between = angles_between(truth, estimate)
+    rows, columns = linear_sum_assignment(between)
+    angles: Array = between[rows, columns]
+    return angles
+
+
+def angles_between(A: Array, B: Array) -> Array:
+    """The angle in degrees between every row of A (p, m) and every row of B (q, m), as lines: (p, q)."""
+    a = A / np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), np.finfo(float).tiny)
+    b = B / np.maximum(np.linalg.norm(B, axis=-1, keepdims=True), np.finfo(float).tiny)
+    difference = np.linalg.norm(a[:, None] - b, axis=-1)
+    total = np.linalg.norm(a[:, None] + b, axis=-1)
+    # 2 atan of the half-angle's tangent: exact for small angles, where arccos loses half the digits
+    smaller, larger = np.minimum(difference, total), np.maximum(difference, total)
+    return np.degrees(2.0 * np.arctan2(smaller, larger))
+
+
+def ratio(residual: float, scale: float) -> float:
+    """residual / scale, with 0 / 0 = 0."""
+    if scale > 0.0:
+        return residual / scale
+    return 0.0 if residual == 0.0 else np.inf
+
+
+def same_shape(name: str, truth: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Array, Array]:
+    """Both as float arrays, refused where their shapes differ."""
+    first, second = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    if first.shape != second.shape or first.ndim == 0:
+        raise DataError(f"{name} and its estimate must have the same shape, got {first.shape} and {second.shape}.")
+    return first, second

@@ -1,0 +1,115 @@
+"""What comes out: f(x) ≈ W1 g(W0 x) + bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.arrays import Array
+from unbraid.branch import Branch
+from unbraid.errors import DataError
+from unbraid.kernels.factors import khatri_rao
+from unbraid.problem import check_finite, counted, numbers, read_only
+
+
+class DecoupledModel:
+    """f(x) = W1 g(W0 x) + bias, with g made of r univariate branches.
+
+    Parameters
+    ----------
+    W0
+        (r, m), the directions the branches look along.
+    W1
+        (n, r), how the branches are mixed into the outputs.
+    branches
+        The r univariate functions.
+    bias
+        (n,), zero if None.
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=5, rng=0)
+    >>> truth
+    DecoupledModel(m=2 inputs, r=3 branches, n=2 outputs)
+    >>> truth(problem.X).shape, truth.jacobian(problem.X).shape
+    ((5, 2), (5, 2, 2))
+    """
+
+    def __init__(
+        self,
+        W0: npt.ArrayLike,
+        W1: npt.ArrayLike,
+        branches: Sequence[Branch],
+        bias: npt.ArrayLike | None = None,
+    ) -> None:
+        self.W0, self.W1 = read_only(numbers("W0", W0)), read_only(numbers("W1", W1))
+        self.branches = tuple(branches)
+        r = len(self.branches)
+        for name, matrix, axis in (("W0", self.W0, 0), ("W1", self.W1, 1)):
+            if matrix.ndim != 2 or matrix.shape[axis] != r:
+                shape = f"({r}, m)" if axis == 0 else f"(n, {r})"
+                raise DataError(f"{name} must be {shape} for {counted(r, 'branch', 'branches')}, got shape {matrix.shape}.")
+        self.bias = read_only(np.zeros(self.n) if bias is None else numbers("bias", bias))
+        if self.bias.shape != (self.n,):
+            raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")
+        for name, array in (("W0", self.W0), ("W1", self.W1), ("bias", self.bias)):
+            check_finite(name, array)
+
+    @property
+    def m(self) -> int:
+        """How many inputs."""
+        return self.W0.shape[1]
+
+    @property
+    def n(self) -> int:
+        """How many outputs."""
+        return self.W1.shape[0]
+
+    @property
+    def rank(self) -> int:
+        """How many branches."""
+        return len(self.branches)
+
+    def __call__(self, X: npt.ArrayLike) -> Array:
+        """The values at X (S, m): (S, n). A single point (m,) gives (n,)."""
+        points = self._points(X)
+        u = points @ self.W0.T
+        R = np.stack([g(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        return R @ self.W1.T + self.bias
+
+    def jacobian(self, X: npt.ArrayLike) -> Array:
+        """J(x) = W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m)."""
+        points = self._points(X)
+        u = points @ self.W0.T
+        G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
+
+    def _points(self, X: npt.ArrayLike) -> Array:
+        points = numbers("X", X)
+        if points.ndim > 2 or points.shape[-1] != self.m:
+            raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")
+        return points
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as a `.npz` file: no pickle, and never half-written.
+
+        Read it with `DecoupledModel.load`.
+        """
+        from unbraid.storage import save_model
+
+        save_model(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> DecoupledModel:
+        """Read a model that `save` has written. No code in the file is ever run."""
+        from unbraid.storage import load_model
+
+        return load_model(path)
+
+    def __repr__(self) -> str:
+        branches = counted(self.rank, "branch", "branches")
+        return f"DecoupledModel(m={counted(self.m, 'input')}, r={branches}, n={counted(self.n, 'output')})"

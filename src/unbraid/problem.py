@@ -1,0 +1,192 @@
+"""What goes in: sample points X, values F, Jacobians J, checked once."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.arrays import Array
+from unbraid.errors import DataError
+
+
+class Problem:
+    """Samples of a function f: R^m -> R^n to be decoupled. Samples come first.
+
+    Parameters
+    ----------
+    X
+        (S, m), the points.
+    F
+        (S, n), the values f(x), or None.
+    J
+        (S, n, m), the Jacobians, J[s, i, k] = ∂f_i/∂x_k at x_s, or None. F and J may not both be absent.
+
+    Notes
+    -----
+    Anything array-like is accepted and nothing is ever written to. Arrays of float64 in C order are
+    used in place, others are copied once. With one output, F may be (S,) and J may be (S, m).
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    >>> ub.Problem(X, F=np.sin(X[:, :1] + X[:, 1:]))
+    Problem(S=50 samples, m=2 inputs, n=1 output, values only)
+    """
+
+    X: Array
+    F: Array | None
+    J: Array | None
+
+    def __init__(self, X: npt.ArrayLike, F: npt.ArrayLike | None = None, J: npt.ArrayLike | None = None) -> None:
+        if F is None and J is None:
+            raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
+        points = numbers("X", X)
+        values = None if F is None else numbers("F", F)
+        jacobians = None if J is None else numbers("J", J)
+        points = points[:, None] if points.ndim == 1 else points
+        values = values[:, None] if values is not None and values.ndim == 1 else values
+        one_output = values is None or values.shape[-1] == 1
+        if jacobians is not None and jacobians.ndim == 2 and one_output:
+            jacobians = jacobians[:, None, :]
+        check_shapes(points, values, jacobians)
+        for name, array in (("X", points), ("F", values), ("J", jacobians)):
+            if array is not None:
+                check_finite(name, array)
+        self.X = read_only(points)
+        self.F = None if values is None else read_only(values)
+        self.J = None if jacobians is None else read_only(jacobians)
+
+    @classmethod
+    def from_paper_layout(
+        cls, X: npt.ArrayLike, F: npt.ArrayLike | None = None, J: npt.ArrayLike | None = None
+    ) -> Self:
+        """A problem from arrays as the paper (and MATLAB code) lays them out: samples last.
+
+        X is (m, S), F is (n, S), J is (n, m, S).
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> ub.Problem.from_paper_layout(X=np.ones((2, 30)), F=np.ones((3, 30)))
+        Problem(S=30 samples, m=2 inputs, n=3 outputs, values only)
+        """
+        points = numbers("X", X)
+        values = None if F is None else numbers("F", F)
+        jacobians = None if J is None else numbers("J", J)
+        for name, array, axes in (("X", points, 2), ("F", values, 2), ("J", jacobians, 3)):
+            if array is not None and array.ndim != axes:
+                layout = {"X": "(m, S)", "F": "(n, S)", "J": "(n, m, S)"}[name]
+                raise DataError(f"{name} must be {layout} in the paper's layout, got shape {array.shape}.")
+        return cls(
+            points.T,
+            None if values is None else values.T,
+            None if jacobians is None else np.moveaxis(jacobians, -1, 0),
+        )
+
+    @property
+    def S(self) -> int:
+        """How many samples."""
+        return self.X.shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many inputs."""
+        return self.X.shape[1]
+
+    @property
+    def n(self) -> int:
+        """How many outputs."""
+        known = self.F if self.F is not None else self.J
+        assert known is not None
+        return known.shape[1]
+
+    def __repr__(self) -> str:
+        if self.F is None:
+            have = "Jacobians only"
+        else:
+            have = "values only" if self.J is None else "values and Jacobians"
+        return (
+            f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, "
+            f"n={counted(self.n, 'output')}, {have})"
+        )
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """'1 sample', '2 samples'."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
+
+
+def numbers(name: str, given: Any) -> Array:
+    """The given thing as float64, or a sentence about why it is not one."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} must be an array of numbers with equally long rows: {error}.") from None
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (ValueError, TypeError):
+            first = type(array.flat[0]).__name__ if array.size else "nothing"
+            raise DataError(
+                f"{name} must be an array of real numbers, got Python objects (the first is of type {first})."
+            ) from None
+    if array.dtype.kind == "c":
+        raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
+    if array.ndim == 0:
+        raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
+    if array.size == 0:
+        raise DataError(f"{name} must not be empty, got shape {array.shape}.")
+    return array if array.dtype == np.float64 else array.astype(np.float64)
+
+
+def read_only(array: Array) -> Array:
+    """A C-ordered view that cannot be written through; a copy only where the order needs one."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def check_finite(name: str, array: Array) -> None:
+    """Refuse NaN and infinity, saying how many and where the first is."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    bad = int(array.size - np.count_nonzero(finite))
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
+    raise DataError(
+        f"{name} has {counted(bad, 'entry', 'entries')} that "
+        f"{'is' if bad == 1 else 'are'} NaN or infinite, the first at {name}{list(first)}: "
+        "remove those samples or repair them."
+    )
+
+
+def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
+    """Refuse shapes that do not belong together, with a hint at the likely mistake."""
+    given = {"X": X, "F": F, "J": J}
+    dimensions = {"X": 2, "F": 2, "J": 3}
+    layout = {"X": "(S, m)", "F": "(S, n)", "J": "(S, n, m)"}
+    for name, array in given.items():
+        if array is not None and array.ndim != dimensions[name]:
+            raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.")
+    S, m = X.shape
+    paper = " This looks like the paper's layout, samples last: use Problem.from_paper_layout(X, F, J)."
+    hint = paper if fits_paper_layout(X, F, J) else ""
+    if F is not None and F.shape[0] != S:
+        raise DataError(f"F must have one row for each of the {S} samples of X, got shape {F.shape}.{hint}")
+    if J is not None:
+        n = J.shape[1] if F is None else F.shape[1]
+        if J.shape != (S, n, m):
+            if not hint and J.shape == (S, m, n):
+                hint = " Its last two axes look swapped."
+            raise DataError(f"J must be (S, n, m) = {(S, n, m)}, got {J.shape}.{hint}")
+
+
+def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:
+    """Whether the arrays are (m, S), (n, S), (n, m, S)."""
+    m, S = X.shape
+    return (F is None or F.shape[1] == S) and (J is None or (J.shape[1] == m and J.shape[2] == S))

@@ -1,0 +1,91 @@
+"""Algorithm 3: the branches' functions nearest to given slopes G and values R.
+
+For every branch j,  min over c_j of ‖G_j - B_j c_j‖² + λ ‖R_j - B̃_j c_j‖², with c_j in a cone if the
+branch is constrained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from unbraid.arrays import Array, BoolArray
+from unbraid.bases import NormalEquations, Placement
+from unbraid.constraints import Constraint
+from unbraid.kernels.quadratics import minimise, minimise_nonnegative
+
+SETTLE = 1e-13
+"""Share of the roughness in the normal equations: nothing where data speak, all where they are silent."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Least squares per branch, with the branches grouped by their constraint."""
+
+    constraints: tuple[Constraint | None, ...]
+    groups: tuple[tuple[Constraint | None, tuple[int, ...]], ...]
+
+    @classmethod
+    def onto(cls, constraints: Sequence[Constraint | None]) -> Self:
+        """The projection for one constraint (or None) per branch."""
+        members: dict[Constraint | None, list[int]] = {}
+        for branch, constraint in enumerate(constraints):
+            members.setdefault(constraint, []).append(branch)
+        return cls(tuple(constraints), tuple((c, tuple(branches)) for c, branches in members.items()))
+
+    def __call__(self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float) -> Array:
+        """Coordinates a (starts, r, K) of the nearest functions; G and R are (starts, r, S)."""
+        normal = placement.normal_equations(at, G, R, coupling)
+        mean_value = np.zeros(G.shape[:-1]) if R is None else R.mean(axis=-1)
+        a = np.empty_like(normal.right)
+        for constraint, branches in self.groups:
+            some = (slice(None), list(branches))
+            part = NormalEquations(*(array[some] for array in normal))
+            a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
+        return a
+
+    def leaky(self, u: Array) -> tuple[Array, Array]:
+        """Slopes and values, (starts, r, S), that stand in for a branch without any slope.
+
+        The paper replaces g' by the LeakyReLU with "negative slope -0.5": g' = max(u, -u/2) ≥ 0, so that g
+        increases. Decreasing and concave branches take its negative.
+        """
+        sign = np.array([1.0 if c is None else c.sign for c in self.constraints])[:, None]
+        return sign * np.maximum(u, -0.5 * u), sign * np.where(u > 0.0, 0.5, -0.25) * u * u
+
+    def replace_constant(
+        self, placement: Placement, at: Any, u: Array, a: Array, coupling: float
+    ) -> tuple[Array, BoolArray]:
+        """Put the projection of the LeakyReLU where a branch came out constant; say where that was."""
+        constant: BoolArray = placement.is_constant(a)
+        if not constant.any():
+            return a, constant
+        slopes, values = self.leaky(u)
+        stand_in = self(placement, at, slopes, values, coupling)
+        return np.where(constant[..., None], stand_in, a), constant
+
+
+def nearest(
+    placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None
+) -> Array:
+    """Solve the normal equations of branches that share one constraint."""
+    gram, right, mean = normal
+    size = right.shape[-1]
+    level = np.einsum("...kk->...", gram)[..., None, None] / size
+    gram = gram + SETTLE * level * placement.roughness()
+    if constraint is None or constraint.order > 0:
+        # A constant costs nothing in the slopes. Its best value is known, mean(g) = mean(R), and saying
+        # so in a term of the size of the others keeps the system well conditioned for small λ and for λ = 0.
+        pin = level / np.sum(mean * mean, axis=-1)[..., None, None]
+        gram = gram + pin * mean[..., :, None] * mean[..., None, :]
+        right = right + pin[..., 0] * mean * mean_value[..., None]
+    if constraint is None:
+        return minimise(gram, right)
+    order, free = constraint.order, np.arange(size) < constraint.order
+    sign = np.where(free, 1.0, float(constraint.sign))
+    T = placement.integration_matrix(order) * sign
+    z = minimise_nonnegative(T.mT @ gram @ T, (T.mT @ right[..., None])[..., 0], free)
+    return placement.integrate(sign * z, order)

@@ -1,0 +1,47 @@
+"""A problem in a solver's units: what the linear steps work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from unbraid.arrays import Array, blocks
+from unbraid.problem import Problem
+from unbraid.units import Units
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The data as the solver's equations see them.
+
+    Attributes
+    ----------
+    X
+        (S, m), in the solver's units.
+    F
+        (S, n), in the solver's units, or None.
+    J
+        (S, n·m): the user's own memory. J · weight is what the equations call J.
+    weight
+        (n·m,).
+    jacobian_norm
+        ‖J‖² in the solver's units.
+    """
+
+    X: Array
+    F: Array | None
+    J: Array
+    weight: Array
+    jacobian_norm: float
+
+    @classmethod
+    def of(cls, problem: Problem, units: Units) -> Self:
+        """The problem in those units. J is not copied."""
+        assert problem.J is not None
+        J = problem.J.reshape(problem.S, -1)
+        weight = (units.x_scale / units.f_scale[:, None]).ravel()
+        norm = sum(float(np.einsum("sk,sk,k->", J[p], J[p], weight**2)) for p in blocks(*J.shape))
+        F = None if problem.F is None else problem.F / units.f_scale
+        return cls((problem.X - units.center) / units.x_scale, F, J, weight, norm)

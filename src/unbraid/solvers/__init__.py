@@ -1,0 +1,1 @@
+"""Iterative solvers, each driven by `unbraid.iterate`."""

@@ -1,0 +1,204 @@
+r"""Alternating projections: Algorithm 1 and its relatives.
+
+A sweep updates W1, W0, G and R by linear least squares as if the factors were free, then projects G and R
+onto what r univariate functions of u = W0 x can produce. The solver is a composition: which minimiser
+the G and R steps take (`anchored`), the projection (basis and constraints), the gauge (`unit_rows`),
+the coupling λ, and whether the model carries an output offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unbraid.arrays import Array, IndexArray
+from unbraid.bases import Basis, Placement
+from unbraid.coupling import Coupling
+from unbraid.gauge import revive, unit_rows, vanished
+from unbraid.iterate import Iterates, Measure
+from unbraid.kernels import factors
+from unbraid.projection import Projection
+from unbraid.samples import Samples
+from unbraid.trace import Event, EventKind
+
+
+@dataclass(frozen=True)
+class State:
+    """A batch of B starts between two sweeps.
+
+    G and R are (B, S, r); T = Jᵀ G and GG = Gᵀ G belong to this G and serve the next sweep's W1 and W0
+    steps as well as the measure of this one.
+    """
+
+    W0: Array
+    W1: Array
+    placement: Placement
+    a: Array
+    G: Array
+    R: Array | None
+    T: Array
+    GG: Array
+    sweep: int
+    rngs: tuple[np.random.Generator, ...]
+
+
+@dataclass(frozen=True)
+class AlternatingProjection:
+    """The solver, on given samples. See the module's text for its parts."""
+
+    samples: Samples
+    basis: Basis
+    projection: Projection
+    coupling: Coupling
+    anchored: bool
+    normalised: bool
+    offset: bool
+
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+        """Random directions W0 and random functions of u = W0 x, one start per generator.
+
+        The paper starts from random W0, G and R. Here G and R are those of random functions, so that the
+        order of the samples does not matter.
+        """
+        m = self.samples.X.shape[1]
+        W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
+        a = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
+        length = np.linalg.norm(W0, axis=-1, keepdims=True)
+        W0 = W0 / np.where(length > 0.0, length, 1.0)
+        placement, at, _ = self._place(W0)
+        return self._state(W0, placement, at, a, tuple(rngs))
+
+    def start_from(self, W0: Array, G: Array, R: Array | None, rng: np.random.Generator) -> State:
+        """A single start at given directions W0 (r, m), slopes G and values R, both (S, r)."""
+        placement, at, _ = self._place(W0[None])
+        values = R.T[None] if R is not None and self.samples.F is not None else None
+        a = self.projection(placement, at, G.T[None], values, self.coupling.at(0))
+        return self._state(W0[None], placement, at, a, (rng,))
+
+    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+        """One sweep of Algorithm 1."""
+        data, coupling = self.samples, self.coupling.at(state.sweep)
+        events = self._coupling_events(state, coupling)
+        sweep = state.sweep + 1
+        W1 = self._outer(state, coupling)
+        W0 = factors.inner_step(state.T, W1, state.GG)
+        dead = vanished(W0)
+        if self.normalised:
+            W0, W1 = unit_rows(W0, W1)
+        if dead.any():
+            W0, W1 = revive(W0, W1, dead, state.rngs)
+            events += happened(EventKind.REVIVED, sweep, dead)
+        if self.anchored:
+            G = factors.nearest_slopes(data.J, data.weight, W1, W0, state.G)
+        else:
+            G = factors.least_norm_slopes(data.J, data.weight, W1, W0)
+        R = self._values_step(W1, state.R)
+        placement, at, u = self._place(W0)
+        a = self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
+        a, constant = self.projection.replace_constant(placement, at, u, a, coupling)
+        if constant.any():
+            events += happened(EventKind.REPLACED, sweep, constant)
+        return self._state(W0, placement, at, a, state.rngs, W1, sweep), events
+
+    def measure(self, state: State) -> Measure:
+        """Both residuals of the model that the state stands for, at the final λ."""
+        data = self.samples
+        jacobian = factors.jacobian_misfit(state.T, state.W1, state.W0, state.GG, data.jacobian_norm)
+        scale = data.jacobian_norm or 1.0
+        if data.F is None or state.R is None:
+            return Measure(jacobian / scale, jacobian / scale)
+        values = factors.values_misfit(self._centred(data.F), state.W1, self._centred(state.R))
+        return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
+
+    def settled(self, state: State) -> bool:
+        """Whether λ has reached its final value."""
+        return self.coupling.at(state.sweep) == self.coupling.final
+
+    def iterates(self, state: State) -> Iterates:
+        """The models that the state stands for."""
+        return Iterates(state.W0, state.W1, state.placement, state.a)
+
+    def take(self, state: State, index: IndexArray) -> State:
+        """Some of the starts."""
+        return replace(
+            state,
+            W0=state.W0[index],
+            W1=state.W1[index],
+            placement=state.placement.select(index),
+            a=state.a[index],
+            G=state.G.mT[index].mT,
+            R=None if state.R is None else state.R.mT[index].mT,
+            T=state.T[index],
+            GG=state.GG[index],
+            rngs=tuple(state.rngs[i] for i in index),
+        )
+
+    def bias(self, W0: Array, W1: Array, placement: Placement, a: Array) -> Array:
+        """The output offset (n,) of one model, in the solver's units: zero unless it is free."""
+        if not self.offset or self.samples.F is None:
+            return np.zeros(len(W1))
+        R = placement.evaluate(a, placement.at(W0 @ self.samples.X.T))
+        return self.samples.F.mean(axis=0) - W1 @ R.mean(axis=-1)
+
+    def _state(
+        self,
+        W0: Array,
+        placement: Placement,
+        at: Any,
+        a: Array,
+        rngs: tuple[np.random.Generator, ...],
+        W1: Array | None = None,
+        sweep: int = 0,
+    ) -> State:
+        """The state of given functions, with the products that the next sweep needs."""
+        data = self.samples
+        G = placement.evaluate(a, at, 1).mT
+        R = None if data.F is None else placement.evaluate(a, at).mT
+        T = factors.jacobian_products(data.J, data.weight, G)
+        if W1 is None:
+            W1 = np.zeros((len(W0), data.weight.size // data.X.shape[1], W0.shape[1]))
+        return State(W0, W1, placement, a, G, R, T, G.mT @ G, sweep, rngs)
+
+    def _place(self, W0: Array) -> tuple[Placement, Any, Array]:
+        """The basis placed on u = W0 x, and u (B, r, S), prepared and as it is."""
+        u = W0 @ self.samples.X.T
+        placement = self.basis.place(u)
+        return placement, placement.at(u), u
+
+    def _outer(self, state: State, coupling: float) -> Array:
+        """The W1 step, from Jacobians and values."""
+        FR: Array | float = 0.0
+        RR: Array | float = 0.0
+        if self.samples.F is not None and state.R is not None:
+            R = self._centred(state.R)
+            FR = coupling * (self._centred(self.samples.F).T @ R)
+            RR = coupling * (R.mT @ R)
+        return factors.outer_step(state.T, state.W0, state.GG, FR, RR)
+
+    def _values_step(self, W1: Array, R: Array | None) -> Array | None:
+        """The R step, or None without values."""
+        if self.samples.F is None or R is None:
+            return None
+        F = self._centred(self.samples.F)
+        if self.anchored:
+            return factors.nearest_values(F, W1, self._centred(R))
+        return factors.least_norm_values(F, W1)
+
+    def _centred(self, values: Array) -> Array:
+        """Values (..., S, ·) less their mean over samples, where an output offset takes the mean."""
+        return values - values.mean(axis=-2, keepdims=True) if self.offset else values
+
+    def _coupling_events(self, state: State, coupling: float) -> list[tuple[int, Event]]:
+        before = self.coupling.at(max(state.sweep - 1, 0))
+        if coupling == before:
+            return []
+        event = Event(state.sweep + 1, EventKind.COUPLING_RAISED, value=coupling)
+        return [(start, event) for start in range(len(state.W0))]
+
+
+def happened(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:
+    """An event for every true entry of `where` (B, r)."""
+    return [(int(start), Event(sweep, kind, int(branch))) for start, branch in zip(*np.nonzero(where), strict=True)]

@@ -1,0 +1,94 @@
+"""Many starts: as one batch where the samples are few, one after another where they are many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.iterate import Callback, Iterates, Observe, Progress, Runs, iterate
+from unbraid.solvers.alternating import AlternatingProjection
+from unbraid.status import Status
+from unbraid.stopping import Stopping
+from unbraid.trace import Trace
+
+BATCH_ENTRIES = 1 << 17
+"""Entries of (starts, r, S) in one batch: 1 MB of float64. Beyond a core's cache batching gains nothing."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One start and how it ended, in the solver's units."""
+
+    iterate: Iterates
+    objective: float
+    status: Status
+    trace: Trace
+
+
+def run_starts(
+    solver: AlternatingProjection,
+    rank: int,
+    rngs: Sequence[np.random.Generator],
+    stopping: Stopping,
+    callback: Callback | None = None,
+) -> list[Ended]:
+    """Run one random start per generator. The result does not depend on how they are batched."""
+    S = len(solver.samples.X)
+    batch = max(1, BATCH_ENTRIES // (rank * S))
+    began = time.perf_counter()
+    ended: list[Ended] = []
+    for first in range(0, len(rngs), batch):
+        chunk = rngs[first : first + batch]
+        state = solver.random_start(rank, chunk)
+        observe = observer(callback, first, len(chunk), len(rngs), stopping, [e.objective for e in ended])
+        try:
+            runs = iterate(solver, state, len(chunk), stopping, began, observe)
+        except KeyboardInterrupt:
+            if not ended:
+                raise
+            break
+        ended += separate(runs)
+        if {Status.INTERRUPTED, Status.OUT_OF_TIME} & set(runs.status):
+            break
+    return ended
+
+
+def run_from(
+    solver: AlternatingProjection,
+    W0: Array,
+    slopes_and_values: tuple[Array, Array],
+    rng: np.random.Generator,
+    stopping: Stopping,
+    callback: Callback | None = None,
+) -> list[Ended]:
+    """Run the one start that begins at given directions and functions."""
+    state = solver.start_from(W0, *slopes_and_values, rng)
+    observe = observer(callback, 0, 1, 1, stopping, [])
+    return separate(iterate(solver, state, 1, stopping, time.perf_counter(), observe))
+
+
+def separate(runs: Runs) -> list[Ended]:
+    """The starts of a batch, one by one."""
+    return [
+        Ended(runs.best.take(np.array([i])), float(runs.objective[i]), runs.status[i], runs.traces[i])
+        for i in range(len(runs.status))
+    ]
+
+
+def observer(
+    callback: Callback | None, first: int, chunk: int, starts: int, stopping: Stopping, earlier: Sequence[float]
+) -> Observe | None:
+    """Turn what the loop tells of one batch into progress over all starts."""
+    if callback is None:
+        return None
+    most = stopping.max_sweeps
+
+    def observe(sweep: int, running: int, best: float) -> None:
+        done = (first + chunk - running) * most + running * sweep
+        callback(Progress(done, starts * most, running, min(best, *earlier, np.inf)))
+
+    return observe

@@ -1,0 +1,74 @@
+"""What happened, sweep by sweep."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from unbraid.arrays import Array
+
+
+class EventKind(enum.Enum):
+    """Unusual things that can happen in a sweep."""
+
+    REVIVED = "a row of W0 vanished and got a new random direction"
+    REPLACED = "all coefficients of a branch were zero and a LeakyReLU took its place"
+    COUPLING_RAISED = "λ was raised"
+    NOT_FINITE = "a step produced inf or nan and the start was given up"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One unusual thing: when, where and what.
+
+    Attributes
+    ----------
+    sweep
+        Counted from 1.
+    kind
+        What happened.
+    branch
+        Which branch, or None where it concerns all.
+    value
+        The new λ where λ was raised, else None.
+    """
+
+    sweep: int
+    kind: EventKind
+    branch: int | None = None
+    value: float | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.branch is None else f", branch {self.branch}"
+        value = "" if self.value is None else f" to {self.value:g}"
+        return f"sweep {self.sweep}{where}: {self.kind.value}{value}"
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """The course of one start.
+
+    Attributes
+    ----------
+    objective
+        (sweeps,), ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units, at the final λ.
+    jacobian_error
+        (sweeps,), its first part.
+    events
+        Every unusual event, in order.
+    """
+
+    objective: Array
+    jacobian_error: Array
+    events: tuple[Event, ...]
+
+    @property
+    def sweeps(self) -> int:
+        """How many sweeps were made."""
+        return len(self.objective)
+
+    def __repr__(self) -> str:
+        if not self.sweeps:
+            return "Trace(no sweeps)"
+        first, last = self.objective[0], self.objective.min()
+        return f"Trace({self.sweeps} sweeps, objective {first:.3g} -> {last:.3g}, {len(self.events)} events)"

@@ -1,0 +1,70 @@
+"""The units a fit is made in, so that results do not depend on the user's.
+
+Inputs are centred and divided by their standard deviation, outputs divided by the root mean square
+of their Jacobian in those inputs: z = (x - center) / x_scale, y = f / f_scale. The model is given back
+in the user's units. A shift of x is no change of the model's form: it moves the branches' knots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from unbraid.arrays import Array, blocks
+from unbraid.bases import Basis, Placement
+from unbraid.branch import FittedBranch
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem
+
+
+@dataclass(frozen=True)
+class Units:
+    """center (m,), x_scale (m,), f_scale (n,)."""
+
+    center: Array
+    x_scale: Array
+    f_scale: Array
+
+    @classmethod
+    def as_given(cls, problem: Problem) -> Self:
+        """The user's own units."""
+        return cls(np.zeros(problem.m), np.ones(problem.m), np.ones(problem.n))
+
+    @classmethod
+    def balanced(cls, problem: Problem) -> Self:
+        """Units in which inputs have unit spread and outputs unit slope."""
+        center = problem.X.mean(axis=0)
+        x_scale = positive(np.std(problem.X, axis=0), otherwise=1.0, noise=np.abs(center))
+        if problem.J is not None:
+            f_scale = np.sqrt(row_square_means(problem.J, x_scale))
+        else:
+            assert problem.F is not None
+            f_scale = np.std(problem.F, axis=0)
+        return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
+
+    def model(self, W0: Array, W1: Array, bias: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
+        """Lift one iterate into the user's units, with unit rows of W0.
+
+        From u = W0 z to u' = W0' x: u' = (u + V center) / β with V = W0 / x_scale and β the lengths of
+        its rows. Placements move along; their coordinates a stay.
+        """
+        V = W0 / self.x_scale
+        length = positive(np.linalg.norm(V, axis=-1), otherwise=1.0, noise=0.0)
+        moved = placement.moved(1.0 / length, (V @ self.center) / length)
+        branches = [FittedBranch(basis, moved.select(j), a[j]) for j in range(len(W0))]
+        return DecoupledModel(V / length[:, None], W1 * self.f_scale[:, None], branches, bias * self.f_scale)
+
+
+def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:
+    """The scale, with `otherwise` where it is zero or not above the rounding of `noise`."""
+    return np.where(scale > 1e-13 * np.asarray(noise), np.where(scale > 0.0, scale, otherwise), otherwise)
+
+
+def row_square_means(J: Array, x_scale: Array) -> Array:
+    """Mean over samples and inputs of (J[s, i, k] x_scale[k])²: (n,)."""
+    total = np.zeros(J.shape[1])
+    for part in blocks(len(J), J[0].size):
+        total += np.einsum("sik,sik,k->i", J[part], J[part], x_scale**2)
+    return total / (J.shape[0] * J.shape[2])
