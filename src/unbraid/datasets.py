@@ -33,9 +33,7 @@ def trig(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
     branches = (
         FunctionBranch(lambda u: np.sin(u) + 2.0, np.cos, "sin u + 2"),
         FunctionBranch(lambda u: np.cos(2.0 * u) - 1.5, lambda u: -2.0 * np.sin(2.0 * u), "cos 2u - 1.5"),
-        FunctionBranch(
-            lambda u: np.sin(2.0 * u) + 0.5 * u, lambda u: 2.0 * np.cos(2.0 * u) + 0.5, "sin 2u + u/2"
-        ),
+        FunctionBranch(lambda u: np.sin(2.0 * u) + 0.5 * u, lambda u: 2.0 * np.cos(2.0 * u) + 0.5, "sin 2u + u/2"),
     )
     return sampled(DecoupledModel(W0, W1, branches), S, np.random.default_rng(rng))
 

@@ -11,7 +11,7 @@ from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fit import Fit, StartSummary, errors_on
-from unbraid.iterate import Callback
+from unbraid.iterate import Callback, Run
 from unbraid.methods import AlternatingMethod, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
@@ -19,7 +19,7 @@ from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.starts import Ended, run_from, run_starts
+from unbraid.starts import run_from, run_starts
 from unbraid.threads import single_blas_thread
 from unbraid.units import Units
 
@@ -153,13 +153,13 @@ def check_settings(
             "so any branch can be made nonnegative by adding one."
         )
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
-        raise SettingError(
-            f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}."
-        )
+        raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
 
 
-def seen_from(problem: Problem, units: Units, model: DecoupledModel) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+def seen_from(
+    problem: Problem, units: Units, model: DecoupledModel
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """A model's directions in the solver's units, with its slopes and values at the samples.
 
     With V = W0 x_scale and β the lengths of its rows, the solver's inputs are V z / β, in which slopes
@@ -174,14 +174,14 @@ def seen_from(problem: Problem, units: Units, model: DecoupledModel) -> tuple[np
     return V / length[:, None], (G, R)
 
 
-def lift(solver: AlternatingProjection, units: Units, basis: Basis, start: Ended) -> DecoupledModel:
+def lift(solver: AlternatingProjection, units: Units, basis: Basis, start: Run) -> DecoupledModel:
     """The model of one start, in the user's units."""
-    one = start.iterate
+    one = start.best
     W0, W1, placement, a = one.W0[0], one.W1[0], one.placement.select(0), one.a[0]
     return units.model(W0, W1, solver.bias(W0, W1, placement, a), basis, placement, a)
 
 
-def summary(start: Ended, model: DecoupledModel, best: DecoupledModel) -> StartSummary:
+def summary(start: Run, model: DecoupledModel, best: DecoupledModel) -> StartSummary:
     """How a start ended, beside the best one."""
     angle = float(direction_angles(best.W0, model.W0).max())
     return StartSummary(start.objective, start.trace.sweeps, start.status, angle)

@@ -12,23 +12,24 @@ VANISHED = 1e-10
 """A row of W0 shorter than this share of the longest one has no direction any more."""
 
 
-def unit_rows(W0: Array, W1: Array) -> tuple[Array, Array]:
+def row_lengths(W0: Array) -> Array:
+    """The lengths of the rows of W0 (..., r, m): (..., r)."""
+    return np.sqrt(np.sum(W0 * W0, axis=-1))
+
+
+def unit_rows(W0: Array, W1: Array, length: Array) -> tuple[Array, Array]:
     """Rows of W0 (..., r, m) of length one, their lengths moved into the columns of W1 (..., n, r)."""
-    length = np.linalg.norm(W0, axis=-1)
     length = np.where(length > 0.0, length, 1.0)
     return W0 / length[..., None], W1 * length[..., None, :]
 
 
-def vanished(W0: Array) -> BoolArray:
-    """Which rows of W0 (..., r, m) are zero, or nothing beside the others: (..., r)."""
-    length = np.linalg.norm(W0, axis=-1)
+def vanished(length: Array) -> BoolArray:
+    """Which rows of W0 are zero, or nothing beside the others, by their lengths (..., r)."""
     gone: BoolArray = length <= VANISHED * length.max(axis=-1, keepdims=True)
     return gone
 
 
-def revive(
-    W0: Array, W1: Array, dead: BoolArray, rngs: Sequence[np.random.Generator]
-) -> tuple[Array, Array]:
+def revive(W0: Array, W1: Array, dead: BoolArray, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
     """Give dead rows (starts, r) a random direction, and no weight until the next W1 step.
 
     Each start draws from its own generator, so that starts do not depend on each other.

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.bases import Placement
 from unbraid.status import Status
 from unbraid.stopping import Stopping
@@ -33,13 +33,15 @@ class Iterates:
         """Some of the starts."""
         return type(self)(self.W0[index], self.W1[index], self.placement.select(index), self.a[index])
 
-    def replaced(self, index: IndexArray, other: Self) -> Self:
-        """A copy in which some starts are those of `other`."""
-        if len(index) == len(self.W0):
-            return other
-        W0, W1, a = self.W0.copy(), self.W1.copy(), self.a.copy()
-        W0[index], W1[index], a[index] = other.W0, other.W1, other.a
-        return type(self)(W0, W1, self.placement.replaced(index, other.placement), a)
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        """These, with `other` in place of the starts at `which`."""
+        one = which[:, None, None]
+        return type(self)(
+            np.where(one, other.W0, self.W0),
+            np.where(one, other.W1, self.W1),
+            self.placement.merged(which, other.placement),
+            np.where(one, other.a, self.a),
+        )
 
 
 class Measure(NamedTuple):
@@ -87,55 +89,102 @@ class Solver(Protocol[State]):
 
 
 @dataclass(frozen=True)
-class Runs:
-    """How the starts of a batch ended: the best iterate of each, not the last."""
+class Run:
+    """One start and how it ended: its best iterate, not the last, as a batch of one."""
 
     best: Iterates
-    objective: Array
-    status: tuple[Status, ...]
-    traces: tuple[Trace, ...]
+    objective: float
+    status: Status
+    trace: Trace
 
 
 class Record:
-    """The books of a batch: best iterates, histories and events."""
+    """The books of a batch: the best iterate of every start, histories and events.
+
+    `running` pairs the starts that are still at work with their best iterates; it changes in one
+    assignment, so that Ctrl-C never finds it half changed.
+    """
 
     def __init__(self, starts: int) -> None:
-        self.best: tuple[Iterates, Array] | None = None
+        self.starts = starts
+        self.running: tuple[IndexArray, Iterates, Array] | None = None
+        self.ended: dict[int, tuple[Iterates, float, Status]] = {}
         self.history: list[tuple[IndexArray, Measure]] = []
         self.events: list[tuple[int, Event]] = []
-        self.status = [Status.RUNNING] * starts
 
     def add(self, active: IndexArray, current: Iterates, measure: Measure) -> None:
-        """Enter a sweep. The pair `best` changes in one assignment: Ctrl-C never splits it."""
+        """Enter a sweep."""
         self.history.append((active, measure))
-        if self.best is None:
-            self.best = current, np.where(np.isfinite(measure.objective), measure.objective, np.inf)
+        objective = measure.objective
+        if self.running is None:
+            self.running = active, current, np.where(np.isfinite(objective), objective, np.inf)
             return
-        iterates, objective = self.best
-        better = np.flatnonzero(measure.objective < objective[active])
-        if better.size:
-            lower = objective.copy()
-            lower[active[better]] = measure.objective[better]
-            self.best = iterates.replaced(active[better], current.take(better)), lower
+        _, best, lowest = self.running
+        better = objective < lowest
+        if better.all():
+            self.running = active, current, objective
+        elif better.any():
+            self.running = active, best.merged(better, current), np.where(better, objective, lowest)
 
-    def close(self, active: IndexArray, status: Status) -> None:
-        """Enter how starts ended."""
-        for start in active:
-            self.status[start] = status
+    def close(self, endings: dict[Status, BoolArray]) -> IndexArray:
+        """Enter how running starts ended; the positions of those that go on."""
+        assert self.running is not None
+        active, best, lowest = self.running
+        done = np.zeros(len(active), dtype=bool)
+        for status, ended in endings.items():
+            done |= ended
+            for i in np.flatnonzero(ended):
+                self.ended[int(active[i])] = best.take(np.array([i])), float(lowest[i]), status
+        going_on = np.flatnonzero(~done)
+        if done.any():
+            self.running = active[going_on], best.take(going_on), lowest[going_on]
+        return going_on
 
-    def runs(self) -> Runs:
-        """The books closed."""
-        assert self.best is not None
-        columns: list[tuple[list[float], list[float]]] = [([], []) for _ in self.status]
-        for active, measure in self.history:
-            for start, objective, error in zip(active, *measure, strict=True):
-                columns[start][0].append(float(objective))
-                columns[start][1].append(float(error))
-        traces = (
-            Trace(np.array(objective), np.array(error), tuple(e for at, e in self.events if at == start))
-            for start, (objective, error) in enumerate(columns)
-        )
-        return Runs(self.best[0], self.best[1], tuple(self.status), tuple(traces))
+    def close_all(self, status: Status) -> None:
+        """Enter that all running starts ended."""
+        assert self.running is not None
+        self.close({status: np.ones(len(self.running[0]), dtype=bool)})
+
+    def lowest(self) -> float:
+        """The lowest objective so far."""
+        running = [] if self.running is None else list(self.running[2])
+        return float(min([*running, *(objective for _, objective, _ in self.ended.values())]))
+
+    def runs(self) -> list[Run]:
+        """The books closed: one run per start."""
+        sweeps = np.zeros(self.starts, dtype=int)
+        columns = np.full((2, self.starts, len(self.history)), np.nan)
+        for sweep, (active, measure) in enumerate(self.history):
+            columns[:, active, sweep] = measure
+            sweeps[active] = sweep + 1
+        runs = []
+        for start in range(self.starts):
+            events = tuple(event for at, event in self.events if at == start)
+            runs.append(Run(*self.ended[start], Trace(*columns[:, start, : sweeps[start]], events)))
+        return runs
+
+
+class Judge:
+    """Which starts have ended, by the stopping rules that look at objectives."""
+
+    def __init__(self, stopping: Stopping, starts: int) -> None:
+        self.stopping = stopping
+        self.calm = np.zeros(starts, dtype=int)
+        self.previous = np.full(starts, np.finfo(float).max)
+
+    def endings(self, active: IndexArray, objective: Array, settled: bool) -> dict[Status, BoolArray]:
+        """Which of the active starts end here, and how; a later entry overrules an earlier one."""
+        endings = {}
+        if self.stopping.tolerance > 0.0:
+            previous = self.previous[active]
+            still = np.abs(objective - previous) <= self.stopping.tolerance * previous
+            self.calm[active] = np.where(still & settled, self.calm[active] + 1, 0)
+            self.previous[active] = objective
+            endings[Status.CONVERGED] = self.calm[active] >= self.stopping.patience
+        if self.stopping.target is not None:
+            endings[Status.TARGET_REACHED] = objective <= self.stopping.target
+        endings[Status.NOT_FINITE] = ~np.isfinite(objective)
+        return endings
 
 
 def iterate(
@@ -145,7 +194,7 @@ def iterate(
     stopping: Stopping,
     began: float,
     observe: Observe | None = None,
-) -> Runs:
+) -> list[Run]:
     """Step until every start has ended.
 
     Parameters
@@ -155,10 +204,8 @@ def iterate(
     observe
         Called after each sweep with the sweep, how many starts go on, and the best objective.
     """
-    record = Record(starts)
+    record, judge = Record(starts), Judge(stopping, starts)
     active = np.arange(starts)
-    calm = np.zeros(starts, dtype=int)
-    previous = np.full(starts, np.inf)
     try:
         for sweep in range(1, stopping.max_sweeps + 1):
             with np.errstate(all="ignore"):
@@ -166,32 +213,22 @@ def iterate(
                 measure = solver.measure(state)
             record.events += [(int(active[at]), event) for at, event in events]
             record.add(active, solver.iterates(state), measure)
-
-            objective = measure.objective
-            still = np.abs(objective - previous[active]) <= stopping.tolerance * previous[active]
-            calm[active] = np.where(still & solver.settled(state), calm[active] + 1, 0)
-            previous[active] = objective
-            failed = ~np.isfinite(objective)
-            on_target = objective <= (-1.0 if stopping.target is None else stopping.target)
-            converged = (calm[active] >= stopping.patience) & (stopping.tolerance > 0.0)
-            record.events += [(int(s), Event(sweep, EventKind.NOT_FINITE)) for s in active[failed]]
-            record.close(active[converged], Status.CONVERGED)
-            record.close(active[on_target], Status.TARGET_REACHED)
-            record.close(active[failed], Status.NOT_FINITE)
-            going_on = np.flatnonzero(~(failed | on_target | converged))
-            if going_on.size < active.size:
+            endings = judge.endings(active, measure.objective, solver.settled(state))
+            if any(ended.any() for ended in endings.values()):
+                failed = active[endings[Status.NOT_FINITE]]
+                record.events += [(int(start), Event(sweep, EventKind.NOT_FINITE)) for start in failed]
+                going_on = record.close(endings)
                 active, state = active[going_on], solver.take(state, going_on)
             if observe is not None:
-                observe(sweep, active.size, float(record.best[1].min()) if record.best else np.inf)
+                observe(sweep, active.size, record.lowest())
             if active.size == 0:
-                break
+                return record.runs()
             if stopping.max_seconds is not None and time.perf_counter() - began > stopping.max_seconds:
-                record.close(active, Status.OUT_OF_TIME)
-                break
-        else:
-            record.close(active, Status.OUT_OF_SWEEPS)
+                record.close_all(Status.OUT_OF_TIME)
+                return record.runs()
+        record.close_all(Status.OUT_OF_SWEEPS)
     except KeyboardInterrupt:
-        if record.best is None:
+        if record.running is None:
             raise
-        record.close(active, Status.INTERRUPTED)
+        record.close_all(Status.INTERRUPTED)
     return record.runs()

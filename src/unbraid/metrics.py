@@ -16,9 +16,7 @@ def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
     0.25
     """
     truth, estimate = same_shape("J", J, J_hat)
-    residual = sum(
-        float(np.sum(np.square(truth[part] - estimate[part]))) for part in blocks(len(truth), truth[0].size)
-    )
+    residual = sum(float(np.sum(np.square(truth[part] - estimate[part]))) for part in blocks(len(truth), truth[0].size))
     norm = sum(float(np.sum(np.square(truth[part]))) for part in blocks(len(truth), truth[0].size))
     return ratio(residual, norm)
 

@@ -52,7 +52,9 @@ class DecoupledModel:
         for name, matrix, axis in (("W0", self.W0, 0), ("W1", self.W1, 1)):
             if matrix.ndim != 2 or matrix.shape[axis] != r:
                 shape = f"({r}, m)" if axis == 0 else f"(n, {r})"
-                raise DataError(f"{name} must be {shape} for {counted(r, 'branch', 'branches')}, got shape {matrix.shape}.")
+                raise DataError(
+                    f"{name} must be {shape} for {counted(r, 'branch', 'branches')}, got shape {matrix.shape}."
+                )
         self.bias = read_only(np.zeros(self.n) if bias is None else numbers("bias", bias))
         if self.bias.shape != (self.n,):
             raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")

@@ -42,7 +42,7 @@ class Projection:
         mean_value = np.zeros(G.shape[:-1]) if R is None else R.mean(axis=-1)
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
-            some = (slice(None), list(branches))
+            some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))
             part = NormalEquations(*(array[some] for array in normal))
             a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
         return a
@@ -68,20 +68,18 @@ class Projection:
         return np.where(constant[..., None], stand_in, a), constant
 
 
-def nearest(
-    placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None
-) -> Array:
+def nearest(placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None) -> Array:
     """Solve the normal equations of branches that share one constraint."""
     gram, right, mean = normal
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size
-    gram = gram + SETTLE * level * placement.roughness()
+    gram = gram + (SETTLE * level) * placement.roughness()
     if constraint is None or constraint.order > 0:
         # A constant costs nothing in the slopes. Its best value is known, mean(g) = mean(R), and saying
         # so in a term of the size of the others keeps the system well conditioned for small λ and for λ = 0.
-        pin = level / np.sum(mean * mean, axis=-1)[..., None, None]
-        gram = gram + pin * mean[..., :, None] * mean[..., None, :]
-        right = right + pin[..., 0] * mean * mean_value[..., None]
+        pin = mean * (level[..., 0] / np.sum(mean * mean, axis=-1, keepdims=True))
+        gram += pin[..., :, None] * mean[..., None, :]
+        right = right + pin * mean_value[..., None]
     if constraint is None:
         return minimise(gram, right)
     order, free = constraint.order, np.arange(size) < constraint.order

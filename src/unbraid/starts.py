@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from unbraid.arrays import Array
-from unbraid.iterate import Callback, Iterates, Observe, Progress, Runs, iterate
+from unbraid.iterate import Callback, Observe, Progress, Run, iterate
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.status import Status
 from unbraid.stopping import Stopping
-from unbraid.trace import Trace
 
 BATCH_ENTRIES = 1 << 17
 """Entries of (starts, r, S) in one batch: 1 MB of float64. Beyond a core's cache batching gains nothing."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """One start and how it ended, in the solver's units."""
-
-    iterate: Iterates
-    objective: float
-    status: Status
-    trace: Trace
 
 
 def run_starts(
@@ -35,12 +23,12 @@ def run_starts(
     rngs: Sequence[np.random.Generator],
     stopping: Stopping,
     callback: Callback | None = None,
-) -> list[Ended]:
+) -> list[Run]:
     """Run one random start per generator. The result does not depend on how they are batched."""
     S = len(solver.samples.X)
     batch = max(1, BATCH_ENTRIES // (rank * S))
     began = time.perf_counter()
-    ended: list[Ended] = []
+    ended: list[Run] = []
     for first in range(0, len(rngs), batch):
         chunk = rngs[first : first + batch]
         state = solver.random_start(rank, chunk)
@@ -51,8 +39,8 @@ def run_starts(
             if not ended:
                 raise
             break
-        ended += separate(runs)
-        if {Status.INTERRUPTED, Status.OUT_OF_TIME} & set(runs.status):
+        ended += runs
+        if any(run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME) for run in runs):
             break
     return ended
 
@@ -64,19 +52,11 @@ def run_from(
     rng: np.random.Generator,
     stopping: Stopping,
     callback: Callback | None = None,
-) -> list[Ended]:
+) -> list[Run]:
     """Run the one start that begins at given directions and functions."""
     state = solver.start_from(W0, *slopes_and_values, rng)
     observe = observer(callback, 0, 1, 1, stopping, [])
-    return separate(iterate(solver, state, 1, stopping, time.perf_counter(), observe))
-
-
-def separate(runs: Runs) -> list[Ended]:
-    """The starts of a batch, one by one."""
-    return [
-        Ended(runs.best.take(np.array([i])), float(runs.objective[i]), runs.status[i], runs.traces[i])
-        for i in range(len(runs.status))
-    ]
+    return iterate(solver, state, 1, stopping, time.perf_counter(), observe)
 
 
 def observer(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, BoolArray
 
 
 class NormalEquations(NamedTuple):
@@ -63,8 +63,8 @@ class Placement(ABC):
         """Index the leading axes."""
 
     @abstractmethod
-    def replaced(self, index: Any, other: Self) -> Self:
-        """A copy in which the entries at `index` of the first leading axis are those of another."""
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        """This one, with `other` in place of the entries at `which` of the first of two leading axes."""
 
     @abstractmethod
     def domain(self) -> Array:
@@ -81,6 +81,10 @@ class Placement(ABC):
     @abstractmethod
     def evaluate(self, a: Array, at: Any, derivative: int = 0) -> Array:
         """The functions with coordinates a, or their first or second derivative: (..., S)."""
+
+    def value_and_slope(self, a: Array, at: Any) -> tuple[Array, Array]:
+        """The functions and their first derivatives: (..., S) each."""
+        return self.evaluate(a, at), self.evaluate(a, at, 1)
 
     @abstractmethod
     def design(self, u: Array, derivative: int = 0) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
+from unbraid.arrays import Array, BoolArray, blocks
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
@@ -70,10 +70,8 @@ class PlacedPolynomial(Placement):
     def select(self, index: Any) -> Self:
         return type(self)(self.range[index], self.degree)
 
-    def replaced(self, index: Any, other: Self) -> Self:
-        range = self.range.copy()
-        range[index] = other.range
-        return type(self)(range, self.degree)
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        return type(self)(np.where(which[:, None, None], other.range, self.range), self.degree)
 
     def domain(self) -> Array:
         return self.range
@@ -98,9 +96,7 @@ class PlacedPolynomial(Placement):
     def design(self, u: Array, derivative: int = 0) -> Array:
         return legendre(self.at(u).t, self.degree, derivative) * self.unit(derivative)[..., None]
 
-    def normal_equations(
-        self, at: Prepared, G: Array, R: Array | None, coupling: float
-    ) -> NormalEquations:
+    def normal_equations(self, at: Prepared, G: Array, R: Array | None, coupling: float) -> NormalEquations:
         S, size, lead = at.t.shape[-1], self.degree + 1, at.t.shape[:-1]
         gram, right, mean = np.zeros((*lead, size, size)), np.zeros((*lead, size)), np.zeros((*lead, size))
         unit = self.unit(1)

@@ -17,12 +17,12 @@ because a clamped spline starts at a_0. Scaling or shifting u moves the knots an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, BoolArray
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.errors import SettingError, check_whole
 from unbraid.kernels import splines as kernel
@@ -124,31 +124,14 @@ class PlacedSpline(Placement):
     def value_pieces(self) -> Array:
         return kernel.pieces(self.breakpoints, self.degree)
 
-    @cached_property
-    def slope_pieces(self) -> Array:
-        return kernel.differentiate_pieces(self.value_pieces, self.breakpoints)
-
-    def pieces(self, derivative: int) -> Array:
-        """The polynomial pieces of the basis functions' derivative of that order."""
-        if derivative == 0:
-            return self.value_pieces
-        pieces = self.slope_pieces
-        for _ in range(1, derivative):
-            pieces = kernel.differentiate_pieces(pieces, self.breakpoints)
-        if pieces.shape[-2] == 0:
-            return np.zeros((*pieces.shape[:-2], 1, pieces.shape[-1]))
-        return pieces
-
     def arrays(self) -> dict[str, Array]:
         return {"breakpoints": self.breakpoints}
 
     def select(self, index: Any) -> Self:
         return type(self)(self.breakpoints[index], self.degree)
 
-    def replaced(self, index: Any, other: Self) -> Self:
-        breakpoints = self.breakpoints.copy()
-        breakpoints[index] = other.breakpoints
-        return type(self)(breakpoints, self.degree)
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        return type(self)(np.where(which[:, None, None], other.breakpoints, self.breakpoints), self.degree)
 
     def domain(self) -> Array:
         return self.breakpoints[..., [0, -1]]
@@ -160,36 +143,44 @@ class PlacedSpline(Placement):
         return kernel.locate(u, self.breakpoints)
 
     def evaluate(self, a: Array, at: kernel.Located, derivative: int = 0) -> Array:
-        return kernel.evaluate(a, self.pieces(derivative), at)
+        P = kernel.combine(a, self.value_pieces)
+        for _ in range(derivative):
+            P = kernel.differentiate(P, self.breakpoints)
+        return kernel.horner(P, at)
+
+    def value_and_slope(self, a: Array, at: kernel.Located) -> tuple[Array, Array]:
+        P = kernel.combine(a, self.value_pieces)
+        return kernel.horner(P, at), kernel.horner(kernel.differentiate(P, self.breakpoints), at)
 
     def design(self, u: Array, derivative: int = 0) -> Array:
-        values, first = kernel.basis(self.pieces(derivative), self.at(u))
+        M = self.value_pieces
+        for _ in range(derivative):
+            M = kernel.differentiate_basis(M, self.breakpoints)
+        values, first = kernel.basis(M, self.at(u))
         dense = np.zeros((*u.shape, self.breakpoints.shape[-1] - 1 + self.degree))
         columns = first[..., None] + np.arange(self.degree + 1)
         np.put_along_axis(dense, columns, values, axis=-1)
         return dense
 
-    def normal_equations(
-        self, at: kernel.Located, G: Array, R: Array | None, coupling: float
-    ) -> NormalEquations:
-        slopes, values, d = self.slope_pieces, self.value_pieces, self.degree
+    def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
+        M, breakpoints, d = self.value_pieces, self.breakpoints, self.degree
         sums = kernel.moments(at, 2 * d + 1)
-        gram = kernel.weighted_gram(slopes, sums)
-        right = kernel.weighted_sum(slopes, kernel.moments(at, d, G))
-        if R is not None:
-            gram += coupling * kernel.weighted_gram(values, sums)
-            right += coupling * kernel.weighted_sum(values, kernel.moments(at, d + 1, R))
-        mean = kernel.weighted_sum(values, sums) / at.t.shape[-1]
+        R_sums = None if R is None else kernel.moments(at, d + 1, R)
+        gram = kernel.gram_shares(M, sums, breakpoints, 0.0 if R is None else coupling)
+        right = kernel.right_sums(kernel.moments(at, d, G), R_sums, breakpoints, coupling)
+        mean = kernel.basis_sums(M, sums)
+        mean /= at.t.shape[-1]
         return NormalEquations(
-            kernel.assemble_matrix(gram), kernel.assemble_vector(right), kernel.assemble_vector(mean)
+            kernel.assemble_matrix(gram),
+            kernel.assemble_vector(kernel.basis_sums(M, right)),
+            kernel.assemble_vector(mean),
         )
 
     def roughness(self) -> Array:
-        second_differences = np.diff(np.eye(self.breakpoints.shape[-1] - 1 + self.degree), 2, axis=0)
-        return second_differences.T @ second_differences
+        return second_differences(self.breakpoints.shape[-1] - 1 + self.degree)
 
     def is_constant(self, a: Array) -> Any:
-        return np.all(np.diff(a) == 0.0, axis=-1)
+        return np.all(a[..., 1:] == a[..., :-1], axis=-1)
 
     def supports(self) -> Array:
         """Lengths of the supports of the slope's basis functions over d, (..., K - 1): a_j - a_{j-1} = s_j · this."""
@@ -224,3 +215,10 @@ class PlacedSpline(Placement):
         one_more_axis = type(self)(self.breakpoints[..., None, :], self.degree)
         unit = np.broadcast_to(np.eye(size), (*self.breakpoints.shape[:-1], size, size))
         return one_more_axis.integrate(unit, order).mT
+
+
+@cache
+def second_differences(size: int) -> Array:
+    """DᵀD, (size, size), for the second differences D of a sequence."""
+    D = np.diff(np.eye(size), 2, axis=0)
+    return D.T @ D

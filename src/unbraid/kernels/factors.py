@@ -4,8 +4,8 @@ Shapes: W0 (..., r, m), W1 (..., n, r), G and R (..., S, r), F (S, n). J is (S, 
 sample, in the user's units and memory; `weight` (n·m,) turns it into the solver's units without
 a copy: J·weight is what the equations call J.
 
-One product T = Jᵀ G serves both the W1 and the W0 step, and the measure of the sweep before, so a
-sweep passes over J twice.
+One product T = Jᵀ G serves the W1 and the W0 step, and the measure of the sweep before, so a sweep
+passes over J twice.
 """
 
 import numpy as np
@@ -37,9 +37,12 @@ def contract_inputs(T: Array, W0: Array) -> Array:
     return np.sum(T.reshape(*T.shape[:-2], -1, m, T.shape[-1]) * W0.mT[..., None, :, :], axis=-2)
 
 
-def outer_step(T: Array, W0: Array, GG: Array, FR: Array | float, RR: Array | float) -> Array:
-    """W1 = argmin ‖J - [[W1, W0ᵀ, G]]‖² + λ ‖F - R W1ᵀ‖², with GG = Gᵀ G, FR = λ Fᵀ R, RR = λ Rᵀ R."""
-    return (contract_inputs(T, W0) + FR) @ pseudo_inverse(GG * (W0 @ W0.mT) + RR)
+def outer_step(CT: Array, gram: Array, FR: Array | float, RR: Array | float) -> Array:
+    """W1 = argmin ‖J - [[W1, W0ᵀ, G]]‖² + λ ‖F - R W1ᵀ‖².
+
+    CT = contract_inputs(T, W0), gram = GᵀG ∘ W0 W0ᵀ, FR = λ Fᵀ R, RR = λ Rᵀ R.
+    """
+    return (CT + FR) @ pseudo_inverse(gram + RR)
 
 
 def inner_step(T: Array, W1: Array, GG: Array) -> Array:
@@ -63,9 +66,16 @@ def nearest_slopes(J: Array, weight: Array, W1: Array, W0: Array, G: Array) -> A
     return slopes + (undetermined @ G.mT).mT
 
 
+def pseudo_inverse_of(W1: Array) -> Array:
+    """The pseudo-inverse of W1 (..., n, r), from the smaller of its two Gram matrices: (..., r, n)."""
+    if W1.shape[-2] < W1.shape[-1]:
+        return W1.mT @ pseudo_inverse(W1 @ W1.mT)
+    return pseudo_inverse(W1.mT @ W1) @ W1.mT
+
+
 def least_norm_values(F: Array, W1: Array) -> Array:
     """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r)."""
-    return (np.linalg.pinv(W1) @ F.T).mT
+    return (pseudo_inverse_of(W1) @ F.T).mT
 
 
 def nearest_values(F: Array, W1: Array, R: Array) -> Array:
@@ -74,13 +84,13 @@ def nearest_values(F: Array, W1: Array, R: Array) -> Array:
     Algorithm 1, line 9, departs from the paper: its minimum-norm solution pulls R towards the row
     space of W1 when n < r, and the values get worse as λ grows.
     """
-    return R + (np.linalg.pinv(W1) @ (F.T - W1 @ R.mT)).mT
+    return R + (pseudo_inverse_of(W1) @ (F.T - W1 @ R.mT)).mT
 
 
-def jacobian_misfit(T: Array, W1: Array, W0: Array, GG: Array, norm: float) -> Array:
-    """‖J - [[W1, W0ᵀ, G]]‖² from T, Gᵀ G and ‖J‖²: (...). Exact to rounding of ‖J‖², not below."""
-    inner = np.sum(T * khatri_rao(W1, W0), axis=(-2, -1))
-    square = np.sum(GG * (W1.mT @ W1) * (W0 @ W0.mT), axis=(-2, -1))
+def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: float) -> Array:
+    """‖J - [[W1, W0ᵀ, G]]‖² from ‖J‖² and what `outer_step` takes: (...). Exact to rounding of ‖J‖², not below."""
+    inner = np.sum(CT * W1, axis=(-2, -1))
+    square = np.sum(gram * (W1.mT @ W1), axis=(-2, -1))
     return np.maximum(norm - 2.0 * inner + square, 0.0)
 
 

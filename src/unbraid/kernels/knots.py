@@ -1,8 +1,10 @@
 """Where the breakpoints go: quantiles of u, and what to do when values of u repeat."""
 
+from functools import lru_cache
+
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, IndexArray
 
 SMALLEST_GAP = 1e-6
 """Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""
@@ -16,21 +18,28 @@ def quantile_breakpoints(u: Array, intervals: int) -> Array:
     """
     ordered = np.sort(u, axis=-1)
     breakpoints = sorted_quantiles(ordered, intervals)
-    gaps = np.diff(breakpoints)
-    span = breakpoints[..., -1] - breakpoints[..., 0]
-    repeated = ~(gaps.min(axis=-1) > SMALLEST_GAP * span)
-    for row in zip(*np.nonzero(repeated), strict=True):
-        breakpoints[row] = distinct_breakpoints(ordered[row], intervals)
+    gaps = breakpoints[..., 1:] - breakpoints[..., :-1]
+    span = breakpoints[..., -1:] - breakpoints[..., :1]
+    apart = gaps > SMALLEST_GAP * span
+    if not apart.all():
+        for row in zip(*np.nonzero(~apart.all(axis=-1)), strict=True):
+            breakpoints[row] = distinct_breakpoints(ordered[row], intervals)
     return breakpoints
 
 
 def sorted_quantiles(ordered: Array, intervals: int) -> Array:
     """Linearly interpolated quantiles of values sorted along the last axis."""
-    position = np.linspace(0.0, ordered.shape[-1] - 1.0, intervals + 1)
-    below = np.minimum(position.astype(np.intp), ordered.shape[-1] - 1)
-    above = np.minimum(below + 1, ordered.shape[-1] - 1)
-    low, high = ordered[..., below], ordered[..., above]
-    return low + (high - low) * (position - below)
+    below, above, share = quantile_positions(ordered.shape[-1], intervals)
+    low = ordered[..., below]
+    return low + (ordered[..., above] - low) * share
+
+
+@lru_cache(maxsize=64)
+def quantile_positions(count: int, intervals: int) -> tuple[IndexArray, IndexArray, Array]:
+    """Between which of `count` sorted values the quantiles lie, and how far along."""
+    position = np.linspace(0.0, count - 1.0, intervals + 1)
+    below = np.minimum(position.astype(np.intp), count - 1)
+    return below, np.minimum(below + 1, count - 1), position - below
 
 
 def distinct_breakpoints(ordered: Array, intervals: int) -> Array:

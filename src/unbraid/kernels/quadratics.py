@@ -10,13 +10,37 @@ from unbraid.arrays import Array, BoolArray
 RELATIVE_RANK = 1e-14
 """Eigenvalues of a Gram matrix below this share of the largest count as zero."""
 
+WELL_CONDITIONED = 1e10
+"""Below this condition number the inverse is the pseudo-inverse for all purposes here."""
+
+
+def inverse(A: Array) -> Array:
+    """The inverse of each A (..., K, K); nan where one is exactly singular."""
+    try:
+        return np.linalg.inv(A)
+    except np.linalg.LinAlgError:
+        if A.ndim == 2:
+            return np.full_like(A, np.nan)
+        return np.stack([inverse(one) for one in A])
+
 
 def pseudo_inverse(A: Array) -> Array:
     """The pseudo-inverse of symmetric positive semidefinite A, e.g. of the Gram matrix of factors."""
-    values, vectors = np.linalg.eigh(A)
+    result = inverse(A)
+    condition = np.abs(A).max(axis=(-2, -1)) * np.abs(result).max(axis=(-2, -1))
+    poor = ~(condition < WELL_CONDITIONED)
+    if poor.any():
+        result[poor] = spectral_pseudo_inverse(A[poor])
+    return result
+
+
+def spectral_pseudo_inverse(A: Array) -> Array:
+    """The pseudo-inverse by eigenvalues; zero where A is not finite."""
+    finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
+    values, vectors = np.linalg.eigh(np.where(finite, A, 0.0))
     kept = values > RELATIVE_RANK * values.shape[-1] * values[..., -1:]
-    inverse = np.divide(1.0, values, where=kept, out=np.zeros_like(values))
-    return (vectors * inverse[..., None, :]) @ vectors.mT
+    reciprocal = np.divide(1.0, values, where=kept, out=np.zeros_like(values))
+    return (vectors * reciprocal[..., None, :]) @ vectors.mT
 
 
 def unit_diagonal(A: Array) -> Array:
@@ -26,14 +50,13 @@ def unit_diagonal(A: Array) -> Array:
 
 
 def minimise(A: Array, b: Array) -> Array:
-    """The minimiser of ½ xᵀ A x - bᵀ x; A is positive definite up to rounding."""
-    s = unit_diagonal(A)
-    scaled = A * s[..., :, None] * s[..., None, :]
+    """The minimiser of ½ xᵀ A x - bᵀ x; the one of least norm where A is exactly singular."""
     try:
-        x = np.linalg.solve(scaled, (b * s)[..., None])[..., 0]
-    except np.linalg.LinAlgError:  # an exactly singular one among them
-        x = (pseudo_inverse(scaled) @ (b * s)[..., None])[..., 0]
-    return x * s
+        return np.linalg.solve(A, b[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        if A.ndim == 2:
+            return (spectral_pseudo_inverse(A) @ b[..., None])[..., 0]
+        return np.stack([minimise(*one) for one in zip(A, b, strict=True)])
 
 
 def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:

@@ -4,19 +4,21 @@ Breakpoints b_0 < … < b_I carry a clamped B-spline basis of degree d with K = 
 interval i, with t = (2u - b_i - b_{i+1}) / h_i ∈ [-1, 1] and h_i = b_{i+1} - b_i, the d + 1 functions
 that do not vanish are polynomials in t,
 
-    N_{i+k}(u) = Σ_p M[i, p, k] t^p,        k = 0 … d,
+    N_{i+k}(u) = Σ_p M[k, p, i] t^p,        k = 0 … d,
 
-so a spline Σ_k a_k N_k is, piece by piece, the polynomial with coefficients M[i] a[i : i+d+1]. The
-Gram matrix of the basis over samples needs of them only the moments Σ t^p in each interval:
+so a spline Σ_k a_k N_k is, piece by piece, a polynomial in t with coefficients Σ_k M[k, p, i] a_{i+k}. The
+Gram matrix of the basis over samples needs of the samples only their moments Σ t^p in each interval:
 no design matrix, no sort, one pass over the samples whatever d is.
 
-Leading axes "..." (starts, branches) are the same for all arguments.
+Leading axes "..." (starts, branches) are the same for all arguments. Small axes (functions k, powers p)
+come before them, so that every operation runs over all pieces of all splines at once: M is
+(d + 1, d + 1, ..., I).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from unbraid.arrays import Array, IndexArray
 
@@ -49,82 +51,86 @@ def locate(u: Array, breakpoints: Array) -> Located:
     intervals = breakpoints.shape[-1] - 1
     count = np.zeros(u.shape, dtype=np.uint8 if intervals < 256 else np.uint32)
     for k in range(1, intervals):
-        count += u >= breakpoints[..., k, None]
+        count += (u >= breakpoints[..., k, None]).view(np.uint8)  # adding booleans would convert them first
     rows = np.arange(breakpoints[..., 0].size, dtype=np.intp).reshape(breakpoints.shape[:-1])
     interval = count + (rows * intervals)[..., None]
-    slope = 2.0 / np.diff(breakpoints)
+    slope = 2.0 / widths(breakpoints)
     middle = -0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1]) * slope
     t = u * slope.ravel().take(interval)
     t += middle.ravel().take(interval)
     return Located(interval, t, intervals)
 
 
+def widths(breakpoints: Array) -> Array:
+    """The lengths h of the intervals: (..., I)."""
+    return breakpoints[..., 1:] - breakpoints[..., :-1]
+
+
 def clamped_knots(breakpoints: Array, degree: int) -> Array:
     """The knot vector with both ends repeated degree + 1 times: (..., I + 1 + 2 degree)."""
-    lead = breakpoints.shape[:-1]
-    first = np.broadcast_to(breakpoints[..., :1], (*lead, degree))
-    last = np.broadcast_to(breakpoints[..., -1:], (*lead, degree))
-    return np.concatenate([first, breakpoints, last], axis=-1)
+    inner = breakpoints.shape[-1]
+    knots = np.empty((*breakpoints.shape[:-1], inner + 2 * degree))
+    knots[..., :degree] = breakpoints[..., :1]
+    knots[..., degree : degree + inner] = breakpoints
+    knots[..., degree + inner :] = breakpoints[..., -1:]
+    return knots
 
 
 def pieces(breakpoints: Array, degree: int) -> Array:
-    """The matrices M of the module's first equation: (..., I, degree + 1, degree + 1).
+    """The polynomials M of the module's first equation: (degree + 1, degree + 1, ..., I).
 
     The triangular scheme of Cox and de Boor with polynomials in t in place of numbers: u - τ and
     τ - u are linear in t, and the denominators, which do not contain u, are never zero on an
     interval of positive length.
     """
-    half = 0.5 * np.diff(breakpoints)
+    half = 0.5 * widths(breakpoints)
     middle = 0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1])
-    around = sliding_window_view(clamped_knots(breakpoints, degree), 2 * degree + 2, axis=-1)
-    M = np.zeros((*half.shape, degree + 1, degree + 1))
-    M[..., 0, 0] = 1.0
+    knots = clamped_knots(breakpoints, degree)
+    intervals = half.shape[-1]
+    around = np.stack([knots[..., j : j + intervals] for j in range(1, 2 * degree + 1)]) - middle
+    M = np.ones((1, 1, *half.shape))
     for q in range(1, degree + 1):
-        saved = np.zeros((*half.shape, degree + 1))
-        for k in range(q):
-            left, right = around[..., degree + 1 - q + k], around[..., degree + 1 + k]
-            scaled = M[..., :, k] / (right - left)[..., None]
-            M[..., :, k] = saved + times_linear(scaled, right - middle, -half)
-            saved = times_linear(scaled, middle - left, half)
-        M[..., :, q] = saved
+        left, right = around[degree - q : degree], around[degree : degree + q]
+        scaled = M / (right - left)[:, None]
+        sloped = scaled * half
+        M = np.zeros((q + 1, q + 1, *half.shape))
+        M[:q, :q] = scaled * right[:, None]
+        M[:q, 1:] -= sloped
+        M[1:, :q] -= scaled * left[:, None]
+        M[1:, 1:] += sloped
     return M
 
 
-def times_linear(p: Array, constant: Array, slope: Array) -> Array:
-    """The polynomials p (..., d + 1) times constant + slope · t, whose top coefficient vanishes."""
-    product = p * constant[..., None]
-    product[..., 1:] += p[..., :-1] * slope[..., None]
-    return product
+def combine(a: Array, M: Array) -> Array:
+    """The polynomial pieces P[p, ..., i] = Σ_k M[k, p, ..., i] a[..., i + k] of splines a (..., K)."""
+    intervals = M.shape[-1]
+    P = M[0] * a[..., :intervals]
+    for k in range(1, M.shape[0]):
+        P += M[k] * a[..., k : k + intervals]
+    return P
 
 
-def differentiate_pieces(M: Array, breakpoints: Array) -> Array:
-    """d/du of pieces whose powers run along the axis before the last: one power less."""
-    powers = np.arange(1, M.shape[-2])[:, None]
-    return M[..., 1:, :] * powers * (2.0 / np.diff(breakpoints))[..., None, None]
+def differentiate(P: Array, breakpoints: Array) -> Array:
+    """d/du of pieces P (q, ..., I), or of basis functions by `differentiate_basis`: one power less."""
+    if len(P) == 1:
+        return np.zeros_like(P)
+    powers = np.arange(1.0, len(P)).reshape(-1, *[1] * (P.ndim - 1))
+    return P[1:] * powers * (2.0 / widths(breakpoints))
 
 
-def windows(a: Array, degree: int) -> Array:
-    """The coefficients that act on each interval: a (..., K) -> (..., I, degree + 1), a view."""
-    return sliding_window_view(a, degree + 1, axis=-1)
+def differentiate_basis(M: Array, breakpoints: Array) -> Array:
+    """d/du of the basis functions M (d + 1, q, ..., I)."""
+    return np.stack([differentiate(function, breakpoints) for function in M])
 
 
 def horner(P: Array, at: Located) -> Array:
-    """Σ_p P[..., i, p] t^p at located samples: P (..., I, q) -> (..., S)."""
-    by_power = np.ascontiguousarray(np.moveaxis(P, -1, 0)).reshape(P.shape[-1], -1)
+    """Σ_p P[p, ..., i] t^p at located samples: P (q, ..., I) -> (..., S)."""
+    by_power = P.reshape(len(P), -1)
     value = by_power[-1].take(at.interval)
-    for p in range(P.shape[-1] - 2, -1, -1):
+    for p in range(len(P) - 2, -1, -1):
         value *= at.t
         value += by_power[p].take(at.interval)
     return value
-
-
-def evaluate(a: Array, M: Array, at: Located) -> Array:
-    """The splines with coefficients a (..., K) at located samples (..., S).
-
-    M is from `pieces` (values) or `differentiate_pieces` (slopes, second derivatives).
-    """
-    degree = M.shape[-1] - 1
-    return horner((M @ windows(a, degree)[..., None])[..., 0], at)
 
 
 def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
@@ -132,52 +138,77 @@ def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
 
     Returns values (..., S, d + 1) and first (..., S): the banded form of the design matrix.
     """
-    values = np.stack([horner(M[..., k], at) for k in range(M.shape[-1])], axis=-1)
+    values = np.stack([horner(function, at) for function in M], axis=-1)
     return values, at.interval % at.intervals
 
 
 def moments(at: Located, count: int, weights: Array | None = None) -> Array:
-    """Σ over the samples of each interval of w t^p, p = 0 … count - 1: (..., I, count)."""
+    """Σ over the samples of each interval of w t^p, p = 0 … count - 1: (count, ..., I)."""
     lead = at.t.shape[:-1]
-    cells = at.intervals * int(np.prod(lead))
-    where = at.interval.ravel()
-    power = np.ones(at.t.size) if weights is None else weights.reshape(-1).copy()
-    t = at.t.ravel()
+    cells = at.intervals * math.prod(lead)
+    where, t = at.interval.ravel(), at.t.ravel()
+    power = t.copy() if weights is None else weights.flatten()
     sums = np.empty((count, cells))
-    for p in range(count):
-        if p:
+    sums[0] = np.bincount(where, None if weights is None else power, minlength=cells)
+    for p in range(1, count):
+        if p > 1 or weights is not None:
             power *= t
         sums[p] = np.bincount(where, power, minlength=cells)
-    return np.ascontiguousarray(sums.T).reshape(*lead, at.intervals, count)
+    return sums.reshape(count, *lead, at.intervals)
 
 
-def weighted_gram(M: Array, sums: Array) -> Array:
-    """Mᵀ H M with H[p, q] = sums[p + q]: each interval's share of a Gram matrix, (..., I, d+1, d+1)."""
-    q = np.arange(M.shape[-2])
-    return M.mT @ sums[..., q[:, None] + q] @ M
+def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> Array:
+    """Each interval's share of B'ᵀ B' + λ B̃ᵀ B̃, slopes and values at once: (d+1, d+1, ..., I).
+
+    Σ_pq M[k, p] C[p, q] M[j, q] with C[p, q] = λ A[p + q] + p q (2/h)² A[p + q - 2], A = sums (2d + 1, ..., I).
+    """
+    powers = M.shape[1]
+    values = coupling * sums
+    slopes = sums[: 2 * powers - 3] * (2.0 / widths(breakpoints)) ** 2
+    p = np.arange(1.0, powers).reshape(-1, *[1] * (sums.ndim - 1))
+    half_way = values[:powers] * M[:, 0, None]
+    for q in range(1, powers):
+        C = values[q : q + powers].copy()
+        C[1:] += (q * p) * slopes[q - 1 : q + powers - 2]
+        half_way += C * M[:, q, None]
+    shares = M[:, None, 0] * half_way[:, 0]
+    term = np.empty_like(shares)
+    for q in range(1, powers):
+        shares += np.multiply(M[:, None, q], half_way[:, q], out=term)
+    return shares
 
 
-def weighted_sum(M: Array, sums: Array) -> Array:
-    """Mᵀ sums: each interval's share of Σ_s w_s N(u_s), (..., I, d + 1)."""
-    return (M.mT @ sums[..., : M.shape[-2], None])[..., 0]
+def right_sums(G_sums: Array, R_sums: Array | None, breakpoints: Array, coupling: float) -> Array:
+    """Moments (d + 1, ..., I) whose `basis_sums` are B'ᵀ G + λ B̃ᵀ R, from moments of G (d, …) and R (d + 1, …)."""
+    by_power = np.zeros((len(G_sums) + 1, *G_sums.shape[1:])) if R_sums is None else coupling * R_sums
+    p = np.arange(1.0, len(by_power)).reshape(-1, *[1] * (G_sums.ndim - 1))
+    by_power[1:] += p * (2.0 / widths(breakpoints)) * G_sums
+    return by_power
+
+
+def basis_sums(M: Array, sums: Array) -> Array:
+    """Σ_p M[k, p] sums[p]: each interval's share of Σ_s w_s N(u_s), (d + 1, ..., I)."""
+    shares = M[:, 0] * sums[0]
+    for p in range(1, M.shape[1]):
+        shares += M[:, p] * sums[p]
+    return shares
 
 
 def assemble_matrix(shares: Array) -> Array:
-    """Add up the intervals' shares (..., I, d+1, d+1) to a symmetric (..., K, K)."""
-    intervals, order = shares.shape[-3], shares.shape[-1]
+    """Add up the intervals' shares (d+1, d+1, ..., I) to a (..., K, K)."""
+    order, intervals = shares.shape[0], shares.shape[-1]
     size = intervals + order - 1
-    matrix = np.zeros((*shares.shape[:-3], size, size))
-    i = np.arange(intervals)
+    flat = np.zeros((*shares.shape[2:-1], size * size))
     for k in range(order):
-        for j in range(order):
-            matrix[..., i + k, i + j] += shares[..., k, j]
-    return matrix
+        for j in range(order):  # entries (i + k, i + j), i = 0 … I - 1, lie size + 1 apart
+            flat[..., k * size + j :: size + 1][..., :intervals] += shares[k, j]
+    return flat.reshape(*shares.shape[2:-1], size, size)
 
 
 def assemble_vector(shares: Array) -> Array:
-    """Add up the intervals' shares (..., I, d + 1) to a (..., K)."""
-    intervals, order = shares.shape[-2:]
-    vector = np.zeros((*shares.shape[:-2], intervals + order - 1))
+    """Add up the intervals' shares (d + 1, ..., I) to a (..., K)."""
+    order, intervals = shares.shape[0], shares.shape[-1]
+    vector = np.zeros((*shares.shape[1:-1], intervals + order - 1))
     for k in range(order):
-        vector[..., k : k + intervals] += shares[..., k]
+        vector[..., k : k + intervals] += shares[k]
     return vector

@@ -17,7 +17,7 @@ import numpy as np
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
 from unbraid.coupling import Coupling
-from unbraid.gauge import revive, unit_rows, vanished
+from unbraid.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.iterate import Iterates, Measure
 from unbraid.kernels import factors
 from unbraid.projection import Projection
@@ -29,8 +29,8 @@ from unbraid.trace import Event, EventKind
 class State:
     """A batch of B starts between two sweeps.
 
-    G and R are (B, S, r); T = Jᵀ G and GG = Gᵀ G belong to this G and serve the next sweep's W1 and W0
-    steps as well as the measure of this one.
+    G and R are (B, S, r). T = Jᵀ G, GG = Gᵀ G, CT (T contracted with W0) and gram = GG ∘ W0 W0ᵀ belong to
+    these G and W0: they serve the measure of this sweep and the W1 and W0 steps of the next.
     """
 
     W0: Array
@@ -41,6 +41,8 @@ class State:
     R: Array | None
     T: Array
     GG: Array
+    CT: Array
+    gram: Array
     sweep: int
     rngs: tuple[np.random.Generator, ...]
 
@@ -85,9 +87,10 @@ class AlternatingProjection:
         sweep = state.sweep + 1
         W1 = self._outer(state, coupling)
         W0 = factors.inner_step(state.T, W1, state.GG)
-        dead = vanished(W0)
+        length = row_lengths(W0)
+        dead = vanished(length)
         if self.normalised:
-            W0, W1 = unit_rows(W0, W1)
+            W0, W1 = unit_rows(W0, W1, length)
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
             events += happened(EventKind.REVIVED, sweep, dead)
@@ -106,7 +109,7 @@ class AlternatingProjection:
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
         data = self.samples
-        jacobian = factors.jacobian_misfit(state.T, state.W1, state.W0, state.GG, data.jacobian_norm)
+        jacobian = factors.jacobian_misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
         scale = data.jacobian_norm or 1.0
         if data.F is None or state.R is None:
             return Measure(jacobian / scale, jacobian / scale)
@@ -133,6 +136,8 @@ class AlternatingProjection:
             R=None if state.R is None else state.R.mT[index].mT,
             T=state.T[index],
             GG=state.GG[index],
+            CT=state.CT[index],
+            gram=state.gram[index],
             rngs=tuple(state.rngs[i] for i in index),
         )
 
@@ -155,12 +160,13 @@ class AlternatingProjection:
     ) -> State:
         """The state of given functions, with the products that the next sweep needs."""
         data = self.samples
-        G = placement.evaluate(a, at, 1).mT
-        R = None if data.F is None else placement.evaluate(a, at).mT
+        values, slopes = placement.value_and_slope(a, at)
+        G, R = slopes.mT, None if data.F is None else values.mT
         T = factors.jacobian_products(data.J, data.weight, G)
+        GG, CT = G.mT @ G, factors.contract_inputs(T, W0)
         if W1 is None:
             W1 = np.zeros((len(W0), data.weight.size // data.X.shape[1], W0.shape[1]))
-        return State(W0, W1, placement, a, G, R, T, G.mT @ G, sweep, rngs)
+        return State(W0, W1, placement, a, G, R, T, GG, CT, GG * (W0 @ W0.mT), sweep, rngs)
 
     def _place(self, W0: Array) -> tuple[Placement, Any, Array]:
         """The basis placed on u = W0 x, and u (B, r, S), prepared and as it is."""
@@ -176,7 +182,7 @@ class AlternatingProjection:
             R = self._centred(state.R)
             FR = coupling * (self._centred(self.samples.F).T @ R)
             RR = coupling * (R.mT @ R)
-        return factors.outer_step(state.T, state.W0, state.GG, FR, RR)
+        return factors.outer_step(state.CT, state.gram, FR, RR)
 
     def _values_step(self, W1: Array, R: Array | None) -> Array | None:
         """The R step, or None without values."""
