@@ -80,6 +80,7 @@ class FittedBranch(Branch):
         slope = self.placement.evaluate(self.coordinates, at, order)
         if order == 2:
             slope[beyond != 0.0] = 0.0
+        slope[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
         return slope.reshape(points.shape)
 
     def certified(self, constraint: Constraint) -> bool:

@@ -89,7 +89,7 @@ class PlacedPolynomial(Placement):
 
     def evaluate(self, a: Array, at: Prepared, derivative: int = 0) -> Array:
         value = np.empty_like(at.t)
-        for part in blocks(at.t.shape[-1], at.t[..., 0].size * (self.degree + 1)):
+        for part in blocks(at.t.shape[-1], self.degree + 1):
             value[..., part] = (legendre(at.t[..., part], self.degree, derivative) @ a[..., None])[..., 0]
         return value * self.unit(derivative)
 
@@ -100,7 +100,7 @@ class PlacedPolynomial(Placement):
         S, size, lead = at.t.shape[-1], self.degree + 1, at.t.shape[:-1]
         gram, right, mean = np.zeros((*lead, size, size)), np.zeros((*lead, size)), np.zeros((*lead, size))
         unit = self.unit(1)
-        for part in blocks(S, at.t[..., 0].size * size):
+        for part in blocks(S, size):  # whatever the batch, so that its sums do not depend on it
             t = at.t[..., part]
             slopes, values = legendre(t, self.degree, 1) * unit[..., None], legendre(t, self.degree)
             gram += slopes.mT @ slopes

@@ -22,7 +22,7 @@ def quantile_breakpoints(u: Array, intervals: int) -> Array:
     span = breakpoints[..., -1:] - breakpoints[..., :1]
     apart = gaps > SMALLEST_GAP * span
     if not apart.all():
-        for row in zip(*np.nonzero(~apart.all(axis=-1)), strict=True):
+        for row in map(tuple, np.argwhere(~apart.all(axis=-1))):
             breakpoints[row] = distinct_breakpoints(ordered[row], intervals)
     return breakpoints
 
@@ -49,9 +49,10 @@ def distinct_breakpoints(ordered: Array, intervals: int) -> Array:
     if not span > 1e-12 * max(abs(low), abs(high)):
         half = 0.5 * (abs(low) or 1.0)
         return np.linspace(low - half, high + half, intervals + 1)
-    first_of_its_value = np.diff(ordered, prepend=-np.inf) > SMALLEST_GAP * span
-    distinct = ordered[first_of_its_value]
-    if distinct.size < 2 or high - distinct[-1] > SMALLEST_GAP * span:
+    # far from zero a gap must also leave room for all breakpoints between two numbers
+    smallest_gap = max(SMALLEST_GAP * span, 4.0 * intervals * np.spacing(max(abs(low), abs(high))))
+    distinct = ordered[np.diff(ordered, prepend=-np.inf) > smallest_gap]
+    if distinct.size < 2 or high - distinct[-1] > smallest_gap:
         return np.linspace(low, high, intervals + 1)
     distinct[-1] = high
     return sorted_quantiles(distinct, intervals)

@@ -1,0 +1,15 @@
+"""Settings of the whole suite: one hypothesis profile, and the modules that tests share."""
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+
+TESTS = Path(__file__).parent
+for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py, and the plain twin
+    sys.path.insert(0, str(shared))
+
+settings.register_profile("unbraid", deadline=None, max_examples=15, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
+settings.load_profile("unbraid")
