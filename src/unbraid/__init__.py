@@ -11,8 +11,7 @@ from unbraid.iterate import Progress
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 from unbraid.status import Status
-
-__version__ = "0.1.0"
+from unbraid.version import __version__ as __version__
 
 __all__ = [
     "BSpline",

@@ -16,8 +16,12 @@ class SettingError(UnbraidError, ValueError):
     """A setting outside what is accepted, or a combination that cannot work."""
 
 
-class ModelFileError(UnbraidError, ValueError):
-    """A file that is not a model of this library, or not one this version can read."""
+class FileError(UnbraidError, ValueError):
+    """A file that cannot be read or written as asked."""
+
+
+class ModelFileError(FileError):
+    """A file that is not a model of this library or not one this version can read; or a model no file can hold."""
 
 
 class MissingDependencyError(UnbraidError, ImportError):

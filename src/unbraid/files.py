@@ -1,0 +1,77 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from unbraid.errors import FileError
+
+StrPath = str | os.PathLike[str]
+
+
+@contextmanager
+def replacing(path: StrPath) -> Iterator[BinaryIO]:
+    """Open a binary file that takes the place of `path` when the block ends without an error.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and only then get the name. Whatever
+    goes wrong before that leaves an older file as it was, and no temporary file behind.
+    """
+    target = check_writable(path)
+    temporary = target.with_name(f".unbraid-{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FileError(f"{path} cannot be written: {reason(error)}.") from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def check_writable(path: StrPath) -> Path:
+    """Where `path` leads, links followed; refused where no file could be written. Ask before long work."""
+    try:
+        target = Path(path).resolve()
+        folder = target.parent
+        if target.is_dir():
+            raise FileError(f"{path} cannot be written: it is a folder, so add a file name.")
+        if target.exists() and not target.is_file():
+            raise FileError(f"{path} cannot be written: it is a device or a pipe, and only a file can be replaced.")
+        if not folder.is_dir():
+            raise FileError(f"{path} cannot be written: its folder does not exist, so create {folder} first.")
+        if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+            raise FileError(f"{path} cannot be written: permission denied.")
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path!s:.200} cannot be written: {reason(error)}.") from error
+    return target
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the new name reach the disk as well, where the system has a way to ask for it."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def reason(error: Exception) -> str:
+    """What the system said, without numbers and file names."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return said[:1].lower() + said[1:].rstrip(".") if said else type(error).__name__

@@ -1,0 +1,149 @@
+"""`.npz` files, read without trusting them: no pickle, and no memory for what the file only claims to hold.
+
+NumPy's own reader allocates what an array's header declares before it looks at how many bytes follow. Here
+the header, the zip directory and the file must agree first.
+"""
+
+from __future__ import annotations
+
+import lzma
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.errors import FileError
+from unbraid.files import StrPath, reason
+
+SUFFIX = ".npy"
+BEST_DEFLATE = 1100
+"""Deflate cannot shrink data by more than 1032 times: a member that claims more is a trap."""
+LOOKS_LIKE = {
+    b"\x93NUMPY": "it is a single .npy array",
+    b"\x80": "it looks like a Python pickle, which is never loaded",
+    b"MATLAB": "it looks like a MATLAB file",
+    b"\x89HDF": "it looks like an HDF5 or MATLAB v7.3 file",
+}
+DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, SyntaxError)
+UNREADABLE = (*DAMAGE, RuntimeError, NotImplementedError, MemoryError, OverflowError, TypeError)
+
+
+def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write arrays as `.npz` to an open file: the same arrays give the same bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(name + SUFFIX)  # dated 1980, not today
+            with archive.open(member, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+@contextmanager
+def open_npz(path: StrPath) -> Iterator[ArrayFile]:
+    """Open a `.npz` file, or raise a `FileError` with a sentence about what it is instead."""
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 - closed below, with errors of its own
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise FileError(f"{path} is a folder, not an .npz file.") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path!s:.200} cannot be read: {reason(error)}.") from error
+    with file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except UNREADABLE as error:
+            raise FileError(f"{path} {not_a_zip(file)}.") from error
+        with archive:
+            yield ArrayFile(path, archive)
+
+
+def not_a_zip(file: BinaryIO) -> str:
+    """What a file that cannot be opened as a zip archive seems to be."""
+    try:
+        file.seek(0)
+        start = file.read(8)
+    except OSError as error:
+        return f"cannot be read: {reason(error)}"
+    if not start:
+        return "is empty, not an .npz file"
+    if start.startswith(b"PK\x03\x04"):
+        return "is truncated or damaged: it begins like an .npz file but its directory cannot be read"
+    looks = next((text for magic, text in LOOKS_LIKE.items() if start.startswith(magic)), None)
+    return "is not an .npz file" + (f": {looks}" if looks else "")
+
+
+class ArrayFile:
+    """The arrays of an open `.npz` file, read one at a time.
+
+    Attributes
+    ----------
+    path
+        The file, as it was named.
+    names
+        Of its arrays.
+    """
+
+    def __init__(self, path: StrPath, archive: zipfile.ZipFile) -> None:
+        self.path = path
+        self._archive = archive
+        self._members = {info.filename: info for info in archive.infolist()}
+        self.names = tuple(name.removesuffix(SUFFIX) for name in self._members if name.endswith(SUFFIX))
+
+    def holds(self) -> str:
+        """What the file holds, in a few words."""
+        if not self.names:
+            return "no arrays"
+        shown = ", ".join(self.names[:8])
+        more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
+        return f"the array{'s' if len(self.names) > 1 else ''} {shown}{more}"
+
+    def check_size(self, most: int) -> None:
+        """Refuse a file that unpacks to more than `most` bytes, before anything is unpacked."""
+        size = sum(info.file_size for info in self._members.values())
+        if size > most:
+            raise FileError(
+                f"{self.path} unpacks to {size / 2**20:.0f} MiB, more than the {most / 2**20:.0f} accepted."
+            )
+
+    def read(self, name: str, shape: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+        """One array; refused, before it is unpacked, where its shape is not the one given (None: any length)."""
+        member = self._members[name + SUFFIX]
+        if member.file_size > BEST_DEFLATE * (member.compress_size + 1):
+            raise FileError(f"{self.path} is damaged: {name} claims to unpack to {member.file_size} bytes.")
+        try:
+            with self._archive.open(member) as stream:
+                self._check_header(stream, member.file_size, name, shape)
+                stream.seek(0)
+                return np.lib.format.read_array(stream, allow_pickle=False)
+        except FileError:
+            raise
+        except UNREADABLE as error:
+            raise FileError(f"{self.path} is truncated or damaged: {name} cannot be read.") from error
+
+    def _check_header(self, stream: IO[bytes], size: int, name: str, shape: tuple[int | None, ...] | None) -> None:
+        version = np.lib.format.read_magic(stream)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise FileError(f"{self.path} cannot be read: {name} is in version {version[0]}.{version[1]} of .npy.")
+        found, _, dtype = readers[version](stream)
+        if dtype.hasobject:
+            raise FileError(f"{self.path} is refused: {name} holds pickled Python objects, which are never loaded.")
+        if min(found, default=0) < 0 or math.prod(found) * dtype.itemsize != size - stream.tell():
+            raise FileError(f"{self.path} is damaged: {name} declares shape {found}, which is not what follows.")
+        if shape is not None and not fits(found, shape):
+            wanted = ", ".join("any" if length is None else str(length) for length in shape)
+            raise FileError(f"{self.path} is inconsistent: {name} has shape {found}, not ({wanted}).")
+
+
+def fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    """Whether a shape is the wanted one, in which None stands for any length above 0."""
+    if len(found) != len(shape):
+        return False
+    return all(length > 0 if want is None else length == want for length, want in zip(found, shape, strict=True))
