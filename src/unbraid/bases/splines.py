@@ -200,6 +200,8 @@ class PlacedSpline(Placement):
             return np.diff(a), np.zeros_like(a[..., 1:])
         slopes = self.slope_coefficients(a)
         error = 2.0 * (rounding[..., 1:] + rounding[..., :-1]) / self.supports()
+        knot_rounding = np.finfo(float).eps * np.abs(self.breakpoints).max(axis=-1, keepdims=True)
+        error += np.abs(slopes) * (2.0 * knot_rounding / (self.degree * self.supports()))  # knots far from zero
         return np.diff(slopes), error[..., 1:] + error[..., :-1]
 
     def integrate(self, z: Array, order: int) -> Array:
