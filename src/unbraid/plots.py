@@ -1,0 +1,107 @@
+"""Pictures: axes in, axes out. Needs matplotlib, which the extra `report` brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.alignment import AlignedBranch, align
+from unbraid.arrays import Array
+from unbraid.branch import Branch
+from unbraid.errors import DataError, MissingDependencyError
+from unbraid.fit import Fit
+from unbraid.model import DecoupledModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#999999"
+"""Of Okabe and Ito's palette, which colour-blind readers can tell apart."""
+MARGIN = 0.12
+"""How far beyond the training range a curve is drawn, as a share of that range."""
+PANEL = (3.4, 3.0)
+"""Width and height of one panel, in inches."""
+COLUMNS = 4
+
+
+def check_matplotlib() -> None:
+    """Raise a sentence with advice where matplotlib is missing; cheap, so ask before long work."""
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError('Pictures need matplotlib, which is not installed: pip install "unbraid[report]".')
+
+
+def branches(
+    fit_or_model: Fit | DecoupledModel,
+    truth: DecoupledModel | None = None,
+    axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Draw the branches, one panel each.
+
+    Parameters
+    ----------
+    fit_or_model
+        What was found.
+    truth
+        A known model to compare with. Panel j then shows its branch j, with the found branch of the
+        matching direction laid on it: sign and length of the direction, scale and constant of the values
+        are the true branch's.
+    axes
+        One matplotlib axes per branch; new ones if None.
+
+    Returns
+    -------
+    ndarray of Axes
+        The r axes drawn on. The shaded band is the range seen in training; outside it a branch
+        continues linearly and is drawn dotted.
+    """
+    check_matplotlib()
+    model = fit_or_model.model if isinstance(fit_or_model, Fit) else fit_or_model
+    panels = new_axes(model.rank) if axes is None else np.atleast_1d(np.array(axes, dtype=object)).ravel()
+    if len(panels) != model.rank:
+        raise DataError(f"axes must hold one axes for each of the {model.rank} branches, got {len(panels)}.")
+    found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
+    for j, (panel, branch) in enumerate(zip(panels, found, strict=True)):
+        draw(panel, branch, None if truth is None else truth.branches[j])
+        panel.set_xlabel(rf"$u_{{{j + 1}}} = (W_0 x)_{{{j + 1}}}$")
+        panel.set_ylabel(rf"$g_{{{j + 1}}}(u_{{{j + 1}}})$")
+        panel.set_title(f"branch {j + 1}", fontsize="medium")
+    panels[0].legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
+    return panels
+
+
+def draw(panel: Axes, branch: Branch | AlignedBranch, truth: Callable[[Array], Array] | None) -> None:
+    """Draw one branch, the range it was learned on, and the true branch under it."""
+    low, high = branch.domain
+    if not np.isfinite([low, high]).all():
+        raise DataError(f"{branch!r} has no finite range to draw on: pass its model as truth beside a fitted one.")
+    beyond = MARGIN * (high - low)
+    before, inside, after = (
+        np.linspace(*ends, points)
+        for ends, points in (((low - beyond, low), 32), ((low, high), 512), ((high, high + beyond), 32))
+    )
+    panel.axvspan(low, high, color=GREY, alpha=0.13, linewidth=0, label="training range")
+    if truth is not None:
+        panel.plot(inside, truth(inside), color=ORANGE, linewidth=5.0, alpha=0.8, solid_capstyle="butt", label="true")
+    panel.plot(inside, branch(inside), color=BLUE, linewidth=1.6, label="found")
+    for outside, label in ((before, "linear continuation"), (after, None)):
+        panel.plot(outside, branch(outside), color=BLUE, linewidth=1.4, linestyle=":", label=label)
+    panel.set_xlim(low - beyond, high + beyond)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def new_axes(count: int) -> npt.NDArray[Any]:
+    """A figure with that many panels, at most `COLUMNS` in a row."""
+    from matplotlib import pyplot
+
+    columns = min(count, COLUMNS)
+    rows = -(-count // columns)
+    size = (PANEL[0] * columns, PANEL[1] * rows)
+    _, grid = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for unused in grid.ravel()[count:]:
+        unused.remove()
+    panels: npt.NDArray[Any] = grid.ravel()[:count]
+    return panels

@@ -1,0 +1,78 @@
+"""Pictures show what they say they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+import unbraid as ub
+from unbraid import plots
+from unbraid.errors import DataError, MissingDependencyError
+
+
+@pytest.fixture(autouse=True)
+def no_display() -> Iterator[None]:
+    mpl.use("Agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[ub.Fit, ub.DecoupledModel]:
+    problem, truth = ub.datasets.trig(S=100, rng=1)
+    return ub.decouple(problem, 3, basis=ub.BSpline(20), starts=4, rng=0), truth
+
+
+def test_one_panel_a_branch_with_labelled_axes(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    panels = plots.branches(found[0])
+    assert panels.shape == (3,)
+    assert [panel.get_xlabel() for panel in panels] == [f"$u_{{{j}}} = (W_0 x)_{{{j}}}$" for j in (1, 2, 3)]
+    assert [panel.get_ylabel() for panel in panels] == [f"$g_{{{j}}}(u_{{{j}}})$" for j in (1, 2, 3)]
+
+
+def test_given_axes_are_drawn_on_and_returned(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    axes = Figure().subplots(1, 3)
+    panels = plots.branches(found[0].model, axes=axes)
+    assert all(panel is axis for panel, axis in zip(panels, axes, strict=True))
+
+
+def test_one_axes_will_do_for_one_branch() -> None:
+    _, model = ub.datasets.random_system(n=1, m=2, r=1, rng=0)
+    axis = Figure().subplots()
+    assert plots.branches(model, axes=axis)[0] is axis
+
+
+def test_many_branches_fill_a_grid() -> None:
+    _, model = ub.datasets.random_system(n=2, m=3, r=6, rng=0)
+    assert len(plots.branches(model)) == 6
+
+
+def test_found_and_true_curves_lie_on_each_other(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    fit, truth = found
+    for panel in plots.branches(fit, truth):
+        lines = {line.get_label(): line for line in panel.get_lines()}
+        expected, drawn = (np.asarray(lines[name].get_ydata(), dtype=float) for name in ("true", "found"))
+        assert np.abs(drawn - expected).max() < 0.03 * np.ptp(expected)
+
+
+def test_too_few_axes_are_refused(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    with pytest.raises(DataError, match="one axes for each of the 3 branches, got 2"):
+        plots.branches(found[0], axes=Figure().subplots(1, 2))
+
+
+def test_a_formula_without_a_range_is_refused(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    with pytest.raises(DataError, match="no finite range"):
+        plots.branches(found[1])
+
+
+def test_without_matplotlib_the_error_says_what_to_install(
+    found: tuple[ub.Fit, ub.DecoupledModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "unbraid\[report\]"'):
+        plots.branches(found[0])
