@@ -1,0 +1,82 @@
+"""`unbraid demo`: the paper's f_trig, taken apart and drawn beside the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unbraid import datasets, plots
+from unbraid.bases import BSpline
+from unbraid.cli.errors import in_options
+from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.decouple import decouple
+from unbraid.errors import FileError
+from unbraid.files import check_writable, reason, replacing
+from unbraid.fit import Fit
+from unbraid.metrics import direction_angles
+from unbraid.model import DecoupledModel
+
+CAPTION = (
+    "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
+    "values,\nso each found curve is drawn in the true branch's scale."
+)
+
+
+@click.command("demo", short_help="Decouple a known function and draw the result.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the samples and the starts.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("unbraid-demo/branches.png"),
+    show_default=True,
+    help="Where the picture goes.",
+)
+def command(seed: int, output: Path) -> None:
+    """Decouple the paper's f_trig (2 inputs, 2 outputs, 3 branches) and draw what was found."""
+    plots.check_matplotlib()
+    make_folder(output)
+    problem, truth = datasets.trig(S=100, rng=seed)
+    with progress_bar("Decoupling f_trig") as callback:
+        result = decouple(problem, rank=3, basis=BSpline(df=20), rng=seed, callback=callback)
+    angles = direction_angles(truth.W0, result.model.W0)
+    outputs = None if result.output_errors is None else list(result.output_errors)
+    rows = error_rows(result.jacobian_error, outputs)
+    for j, angle in enumerate(angles):
+        rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
+    rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
+    print_table(f"f_trig: {problem.S} samples, rank 3, {result.basis!r}", ("", ""), rows)
+    say(f"Starts: {result.agreeing} of {len(result.starts)} agree on the directions.")
+    say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
+    draw(result, truth, output)
+    say(f"Picture of found against true branches: {output}")
+
+
+def make_folder(output: Path) -> None:
+    """Make the picture's folder, and refuse before the work where that fails."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{output} cannot be written: {reason(error)}.") from error
+    check_writable(output)
+
+
+def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
+    """Draw found against true branches, without touching a display."""
+    from matplotlib.figure import Figure
+
+    width, height = plots.PANEL
+    figure = Figure(figsize=(width * truth.rank, height + 0.9), layout="constrained")
+    panels = plots.branches(result, truth, figure.subplots(1, truth.rank))
+    panels[0].get_legend().remove()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    figure.supxlabel(CAPTION, fontsize="small", x=0.01, horizontalalignment="left")
+    with replacing(output) as file:
+        figure.savefig(file, dpi=150, format=picture_format(output))
+
+
+def picture_format(output: Path) -> str:
+    """png, or what the file's name ends in where matplotlib can write it."""
+    ending = output.suffix.lower().removeprefix(".")
+    return ending if ending in ("pdf", "svg", "jpg") else "png"

@@ -1,0 +1,108 @@
+"""`unbraid fit`: samples in, a model file out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from unbraid import methods
+from unbraid.bases import BSpline
+from unbraid.cli.data import check_output, read_problem
+from unbraid.cli.errors import in_options
+from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.constraints import CONSTRAINTS, Constraint
+from unbraid.coupling import as_coupling
+from unbraid.decouple import decouple
+from unbraid.fit import Fit
+from unbraid.methods import AlternatingMethod
+from unbraid.status import Status
+
+METHODS = {"default": methods.default, "dejonghe2025": methods.dejonghe2025}
+SHAPES: dict[str, type[Constraint]] = {one.means: one for one in CONSTRAINTS}
+
+
+def shape_options(function: click.decorators.FC) -> click.decorators.FC:
+    """One flag per constraint."""
+    for name in reversed(SHAPES):
+        function = click.option(f"--{name}", is_flag=True, help=f"All branches {name}, certified.")(function)
+    return function
+
+
+@click.command("fit", short_help="Decouple the samples in a file.")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--rank", type=int, required=True, help="How many branches.")
+@click.option("--df", type=int, default=12, show_default=True, help="Degrees of freedom of a branch.")
+@click.option("--degree", type=int, default=3, show_default=True, help="Polynomial degree of a branch.")
+@shape_options
+@click.option("--coupling", type=float, help="Weight of values against Jacobians; the method's own by default.")
+@click.option("--starts", type=int, default=16, show_default=True, help="How many random starts.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random starts.")
+@click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
+@click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
+@click.option("--paper-layout", is_flag=True, help="Samples come last: X (m, S), F (n, S), J (n, m, S).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
+def command(
+    data: Path,
+    rank: int,
+    df: int,
+    degree: int,
+    coupling: float | None,
+    starts: int,
+    seed: int,
+    method: str,
+    max_sweeps: int | None,
+    paper_layout: bool,
+    output: Path,
+    **shapes: bool,
+) -> None:
+    """Decouple the samples in DATA, an .npz file with X (S, m), F (S, n) and J (S, n, m).
+
+    Ctrl-C ends the search and keeps the best model found until then.
+    """
+    constraint = chosen_constraint(shapes)
+    basis, solver = BSpline(df, degree), chosen_method(method, coupling, max_sweeps)
+    check_output(output, data)
+    problem = read_problem(data, paper_layout)
+    with progress_bar("Decoupling") as callback:
+        result = decouple(
+            problem, rank, basis=basis, constraint=constraint, method=solver, starts=starts, rng=seed, callback=callback
+        )
+    result.model.save(output)
+    report(result, starts, output)
+
+
+def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
+    """The one constraint that was asked for, or None."""
+    chosen = [name for name in SHAPES if shapes[name]]
+    if len(chosen) > 1:
+        given = " and ".join(f"--{name}" for name in chosen)
+        raise click.UsageError(f"Branches can be given one shape, got {given}: keep one of them.")
+    return SHAPES[chosen[0]]() if chosen else None
+
+
+def chosen_method(name: str, coupling: float | None, max_sweeps: int | None) -> AlternatingMethod:
+    """The method, with its own settings where none were given."""
+    method = METHODS[name]()
+    if coupling is not None:
+        method = replace(method, coupling=as_coupling(coupling))
+    if max_sweeps is not None:
+        method = replace(method, stopping=replace(method.stopping, max_sweeps=max_sweeps))
+    return method
+
+
+def report(result: Fit, asked: int, output: Path) -> None:
+    """Print how good the model is, how it came about and where it went."""
+    outputs = None if result.output_errors is None else list(result.output_errors)
+    rows = error_rows(result.jacobian_error, outputs)
+    print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
+    say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
+    say(f"Starts: {result.agreeing} of {len(result.starts)} agree on the directions.")
+    say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
+    ended = sum(start.status is not Status.INTERRUPTED for start in result.starts)
+    if ended < asked:
+        say(f"Interrupted: {ended} of {asked} starts had ended, and this is the best model found until then.")
+    for note in result.notes:
+        say(f"Note: {note}")
+    say(f"Model:  {output}")
