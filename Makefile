@@ -1,0 +1,39 @@
+# make demo: decouple a known function and draw the result.  make test: everything that has to pass.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint clean
+
+help:
+	@echo "make demo   decouple a known function and draw the result"
+	@echo "make test   lint, types, tests, doctests and the README's code"
+	@echo "make lint   lint and types only"
+	@echo "make clean  remove what these leave behind, but not $(VENV)"
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/unbraid demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+clean:
+	rm -rf build dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
+	$(PIP) -e ".[report]"
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml requirements-dev.txt | $(BIN)/python
+	$(PIP) -e ".[report]" -r requirements-dev.txt
+	@touch $@
