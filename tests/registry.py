@@ -62,7 +62,11 @@ def grid(placement: Placement, points: int = 301) -> Array:
 
 def dither(placement: Placement, u: Array, derivative: int = 0) -> float:
     """How much the entries of a design change when u changes in its last digits."""
-    steepest = np.abs(placement.design(grid(placement), derivative + 1)).max()
+    points = grid(placement)
+    if isinstance(placement, PlacedSpline):  # narrow intervals fall between the points of a grid
+        b = placement.breakpoints
+        points = np.concatenate([points, *(b[:-1] + share * np.diff(b) for share in np.linspace(0.0, 1.0, 9))])
+    steepest = np.abs(placement.design(points, derivative + 1)).max()
     return 4.0 * EPS * float(np.abs(u).max()) * float(steepest)
 
 
