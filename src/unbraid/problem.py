@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -126,13 +127,7 @@ def numbers(name: str, given: Any) -> Array:
     except (ValueError, TypeError) as error:
         raise DataError(f"{name} must be an array of numbers with equally long rows: {error}.") from None
     if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (ValueError, TypeError):
-            first = type(array.flat[0]).__name__ if array.size else "nothing"
-            raise DataError(
-                f"{name} must be an array of real numbers, got Python objects (the first is of type {first})."
-            ) from None
+        array = numbers_among_objects(name, array)
     if array.dtype.kind == "c":
         raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
     if array.dtype.kind not in "fiub":
@@ -142,6 +137,19 @@ def numbers(name: str, given: Any) -> Array:
     if array.size == 0:
         raise DataError(f"{name} must not be empty, got shape {array.shape}.")
     return array if array.dtype == np.float64 else array.astype(np.float64)
+
+
+def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
+    """Python objects as float64, if they are numbers: text is not, even where it spells one."""
+    strange = next((entry for entry in array.flat if isinstance(entry, str | bytes)), None)
+    if strange is None:
+        try:
+            return array.astype(np.float64)
+        except (ValueError, TypeError):
+            strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
+    raise DataError(
+        f"{name} must be an array of real numbers, got Python objects, of type {type(strange).__name__} among others."
+    )
 
 
 def read_only(array: Array) -> Array:

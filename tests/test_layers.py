@@ -1,0 +1,125 @@
+"""Imports only point down, importing is light, and nothing prints."""
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import unbraid
+
+ROOT = Path(unbraid.__file__).parent
+
+LAYERS: tuple[frozenset[str], ...] = tuple(
+    frozenset(layer.split())
+    for layer in (
+        "errors status arrays threads version",
+        "files npz kernels",
+        "bases constraints problem metrics",
+        "branch model fit trace storage alignment",
+        "projection gauge coupling units samples",
+        "stopping iterate starts solvers",
+        "methods decouple datasets",
+        "__init__",
+        "plots",
+        "cli",
+        "__main__",
+    )
+)
+"""From the bottom up. A package stands for all its modules; a new module has to be placed here."""
+
+HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
+FILES = sorted(ROOT.rglob("*.py"))
+names = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def module_name(path: Path) -> str:
+    """'unbraid.bases.splines' for src/unbraid/bases/splines.py."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def part_of(module: str) -> str:
+    """The entry of LAYERS that a module belongs to."""
+    return "__init__" if module == "unbraid" else module.split(".")[1]
+
+
+def for_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def statements(tree: ast.AST, into_functions: bool = True) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker sees."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and for_type_checking(node):
+            for other in node.orelse:
+                yield from statements(other, into_functions)
+        elif into_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from statements(node, into_functions)
+
+
+def imported(path: Path, into_functions: bool = True) -> set[str]:
+    """The modules of this package that a file imports."""
+    found: set[str] = set()
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), into_functions):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            source = node.module or ""
+            for alias in node.names:
+                whole = f"{source}.{alias.name}"
+                found.add(whole if whole in MODULES else source)
+    return {module for module in found if module.split(".")[0] == "unbraid"}
+
+
+def test_the_layers_name_every_module_and_nothing_else() -> None:
+    parts = {part_of(module) for module in MODULES}
+    assert parts - set(HEIGHT) == set(), "place these modules in LAYERS"
+    assert sum(len(layer) for layer in LAYERS) == len(HEIGHT), "a module is in two layers"
+    assert set(HEIGHT) - parts == set(), "these modules of LAYERS do not exist"
+
+
+@names
+def test_imports_only_point_down(path: Path) -> None:
+    here = part_of(module_name(path))
+    for module in imported(path):
+        there = part_of(module)
+        assert HEIGHT[there] <= HEIGHT[here], f"{here} imports {there}, which lies above it"
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Within a layer imports may go either way, as long as they come to an end."""
+    graph = {name: imported(path, into_functions=False) - {name} for name, path in MODULES.items()}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+HEAVY = ("click", "rich", "matplotlib", "scipy.optimize", "pandas", "sklearn", "torch", "jinja2", "jax", "h5py")
+
+
+def test_importing_the_library_does_not_import_heavy_packages() -> None:
+    code = f"import sys, unbraid; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    assert done.stderr == ""
+
+
+@names
+def test_nothing_prints_but_the_command_line(path: Path) -> None:
+    if part_of(module_name(path)) == "cli":
+        return
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if ast.unparse(call.func) in ("print", "sys.stdout.write")]
+
+
+def test_every_public_name_exists() -> None:
+    assert sorted(set(unbraid.__all__)) == sorted(unbraid.__all__)
+    for name in unbraid.__all__:
+        assert getattr(unbraid, name) is not None
