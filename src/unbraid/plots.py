@@ -69,7 +69,10 @@ def branches(
         panel.set_xlabel(rf"$u_{{{j + 1}}} = (W_0 x)_{{{j + 1}}}$")
         panel.set_ylabel(rf"$g_{{{j + 1}}}(u_{{{j + 1}}})$")
         panel.set_title(f"branch {j + 1}", fontsize="medium")
-    panels[0].legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
+    if axes is None and len(panels) > 1:
+        legend_above(panels)
+    else:
+        panels[0].legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panels
 
 
@@ -97,11 +100,21 @@ def new_axes(count: int) -> npt.NDArray[Any]:
     """A figure with that many panels, at most `COLUMNS` in a row."""
     from matplotlib import pyplot
 
-    columns = min(count, COLUMNS)
-    rows = -(-count // columns)
-    size = (PANEL[0] * columns, PANEL[1] * rows)
+    rows = -(-count // COLUMNS)
+    columns = -(-count // rows)
+    size = (PANEL[0] * columns, PANEL[1] * rows + 0.3)
     _, grid = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for unused in grid.ravel()[count:]:
         unused.remove()
     panels: npt.NDArray[Any] = grid.ravel()[:count]
     return panels
+
+
+def legend_above(panels: npt.NDArray[Any]) -> None:
+    """One legend for all panels, above them, where it hides nothing."""
+    if panels[0].get_legend() is not None:
+        panels[0].get_legend().remove()
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[0].figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(len(labels), len(panels) + 1), frameon=False
+    )

@@ -68,9 +68,7 @@ def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
 
     width, height = plots.PANEL
     figure = Figure(figsize=(width * truth.rank, height + 0.9), layout="constrained")
-    panels = plots.branches(result, truth, figure.subplots(1, truth.rank))
-    panels[0].get_legend().remove()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    plots.legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
     figure.supxlabel(CAPTION, fontsize="small", x=0.01, horizontalalignment="left")
     with replacing(output) as file:
         figure.savefig(file, dpi=150, format=picture_format(output))
