@@ -10,6 +10,6 @@ TESTS = Path(__file__).parent
 for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py, and the plain twin
     sys.path.insert(0, str(shared))
 
-settings.register_profile("unbraid", deadline=None, max_examples=15, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize="CI" in os.environ, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")

