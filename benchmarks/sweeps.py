@@ -8,9 +8,9 @@ import tracemalloc
 
 import numpy as np
 from threadpoolctl import threadpool_limits
-from twin import cmtf_bsd
 
 import unbraid as ub
+from twin import cmtf_bsd
 from unbraid.arrays import Array
 
 CASES = {
@@ -27,7 +27,7 @@ def random_start(X: Array, r: int, rng: np.random.Generator) -> tuple[Array, Arr
 
 def compare(n: int, m: int, r: int, S: int, df: int, starts: int, sweeps: int, twin_sweeps: int) -> None:
     """Time both, in turns, and print milliseconds per sweep and start."""
-    problem, truth = ub.datasets.trig(S, rng=0) if n == 2 else ub.datasets.random_system(n, m, r, S, "sine", rng=0)
+    problem, _ = ub.datasets.trig(S, rng=0) if n == 2 else ub.datasets.random_system(n, m, r, S, "sine", rng=0)
     assert problem.F is not None
     assert problem.J is not None
     method = ub.methods.dejonghe2025(max_sweeps=sweeps, tolerance=0.0)

@@ -12,6 +12,11 @@ from scipy.optimize import nnls
 from unbraid.arrays import Array
 
 
+def lstsq(A: Array, b: Array) -> Array:
+    """The least-squares solution of least norm."""
+    return np.asarray(np.linalg.lstsq(A, b)[0], dtype=np.float64)
+
+
 def knots_of(u: Array, df: int, degree: int) -> Array:
     """Clamped knots with df - degree interior ones at quantiles."""
     inner = np.quantile(u, np.linspace(0.0, 1.0, df - degree + 2))
@@ -47,7 +52,7 @@ def project(G: Array, R: Array, u: Array, df: int, degree: int, coupling: float,
             c[0] -= c[-1]
             c = c[:-1]
         else:
-            c = np.linalg.lstsq(A, b)[0]
+            c = lstsq(A, b)
         G[:, j], R[:, j] = slopes @ c, values @ c
 
 
@@ -63,7 +68,7 @@ def cmtf_bsd(
     increasing: bool = False,
     target: float = 0.0,
 ) -> tuple[Array, Array, Array, Array]:
-    """Algorithm 1 from start = (W0, G, R), as printed: the last W1, W0, G, R. Stops at a target, or after all sweeps."""
+    """Algorithm 1 from start = (W0, G, R), as printed, until a target or the last sweep: W1, W0, G, R."""
     W0, G, R = (array.copy() for array in start)
     S, n, m = J.shape
     first = J.transpose(1, 0, 2).reshape(n, S * m)
@@ -72,12 +77,12 @@ def cmtf_bsd(
     for _ in range(sweeps):
         A = np.vstack([khatri_rao(G, W0.T), np.sqrt(coupling) * R])
         b = np.hstack([first, np.sqrt(coupling) * F.T])
-        W1 = np.linalg.lstsq(A, b.T)[0].T
-        W0 = np.linalg.lstsq(khatri_rao(G, W1), second.T)[0]
+        W1 = lstsq(A, b.T).T
+        W0 = lstsq(khatri_rao(G, W1), second.T)
         length = np.linalg.norm(W0, axis=1)
         W0, W1 = W0 / length[:, None], W1 * length
-        G = np.linalg.lstsq(khatri_rao(W1, W0.T), third.T)[0].T
-        R = np.linalg.lstsq(W1, F.T)[0].T
+        G = lstsq(khatri_rao(W1, W0.T), third.T).T
+        R = lstsq(W1, F.T).T
         project(G, R, X @ W0.T, df, degree, coupling, increasing)
         misfit = np.sum((third - G @ khatri_rao(W1, W0.T).T) ** 2) + coupling * np.sum((F - R @ W1.T) ** 2)
         if misfit < target:

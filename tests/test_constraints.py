@@ -255,8 +255,6 @@ def test_projection_onto_the_cone_is_optimal_for_repeated_inputs(
     basis: SplineBasis, constraint: Constraint, seed: int, kind: str, coupling: float
 ) -> None:
     """Fewer distinct inputs than coefficients: the minimiser is not unique, the minimum is."""
-    if constraint.order == 2 and basis.degree > 4:
-        return  # so badly conditioned that pivoting may cycle, and coordinate descent stops 1 % above the minimum
     rng = np.random.default_rng(seed)
     u = KINDS[kind](rng, 60)
     placed, (G, R) = basis.place(u), rng.standard_normal((2, len(u)))

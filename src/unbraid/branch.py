@@ -68,8 +68,10 @@ class FittedBranch(Branch):
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         value = self.placement.evaluate(self.coordinates, at)
-        if beyond.any():
-            value += np.where(beyond == 0.0, 0.0, self.placement.evaluate(self.coordinates, at, 1) * beyond)
+        outside = np.flatnonzero(beyond)
+        if outside.size:
+            with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
+                value[outside] += self.placement.evaluate(self.coordinates, at, 1)[outside] * beyond[outside]
         return value.reshape(points.shape)
 
     def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
@@ -114,7 +116,7 @@ class FunctionBranch(Branch):
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     formula: str
-    domain: tuple[float, float] = (-np.inf, np.inf)  # type: ignore[assignment]
+    domain: tuple[float, float] = (-np.inf, np.inf)
 
     def __call__(self, u: npt.ArrayLike) -> Array:
         return self.value(np.asarray(u, dtype=np.float64))

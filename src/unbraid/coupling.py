@@ -20,7 +20,7 @@ class FixedCoupling:
         check_number("coupling", self.value, 0.0)
 
     def at(self, sweep: int) -> float:
-        """λ in sweep 0, 1, 2, …"""
+        """λ in a sweep, counted from 0."""
         return self.value
 
     @property
@@ -53,7 +53,7 @@ class GrowingCoupling:
         check_number("limit", self.limit, self.start)
 
     def at(self, sweep: int) -> float:
-        """λ in sweep 0, 1, 2, …"""
+        """λ in a sweep, counted from 0."""
         steps = min(sweep // self.every, 10_000)
         try:
             return min(self.start * self.factor**steps, self.limit)

@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.arrays import Array
 from unbraid.bases import Polynomial
 from unbraid.branch import Branch, FittedBranch, FunctionBranch
-from unbraid.errors import SettingError, check_whole
+from unbraid.errors import SettingError, as_generator, check_whole
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 
@@ -35,7 +35,7 @@ def trig(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
         FunctionBranch(lambda u: np.cos(2.0 * u) - 1.5, lambda u: -2.0 * np.sin(2.0 * u), "cos 2u - 1.5"),
         FunctionBranch(lambda u: np.sin(2.0 * u) + 0.5 * u, lambda u: 2.0 * np.cos(2.0 * u) + 0.5, "sin 2u + u/2"),
     )
-    return sampled(DecoupledModel(W0, W1, branches), S, np.random.default_rng(rng))
+    return sampled(DecoupledModel(W0, W1, branches), S, as_generator(rng))
 
 
 def monotone(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
@@ -44,7 +44,7 @@ def monotone(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
     The third branch is the logistic 1 / (1 + e^-u): the paper prints a minus sign, which has a pole at 0
     and decreases.
     """
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     W0, W1 = generator.uniform(-2.0, 2.0, (3, 3)), generator.uniform(-2.0, 2.0, (3, 3))
 
     def logistic(u: Array) -> Array:
@@ -69,15 +69,15 @@ def random_system(
     Examples
     --------
     >>> problem, truth = random_system(n=3, m=4, r=5, S=200, kind="sine", rng=0)
-    >>> problem, truth
-    (Problem(S=200 samples, m=4 inputs, n=3 outputs, values and Jacobians), DecoupledModel(m=4 inputs, r=5 branches, n=3 outputs))
+    >>> truth
+    DecoupledModel(m=4 inputs, r=5 branches, n=3 outputs)
     """
     for name, value in (("n", n), ("m", m), ("r", r)):
         check_whole(name, value, 1)
     makers: dict[str, Callable[[np.random.Generator, Array], Branch]] = {"cubic": random_cubic, "sine": random_sine}
     if kind not in makers:
         raise SettingError(f"kind must be one of {', '.join(map(repr, makers))}, got {kind!r}.")
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     W0 = generator.standard_normal((r, m))
     W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
     W1 = generator.standard_normal((n, r))

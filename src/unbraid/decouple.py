@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
-from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.iterate import Callback, Run
 from unbraid.methods import AlternatingMethod, default
@@ -73,9 +73,9 @@ def decouple(
     True
     """
     began = time.perf_counter()
-    method = default() if method is None else method
+    method = as_method(method)
     basis = method.basis if basis is None else basis
-    constraints = check_settings(problem, rank, basis, constraint, method, starts, init)
+    constraints = check_settings(problem, rank, basis, constraint, starts, init)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     solver = AlternatingProjection(
         Samples.of(problem, units),
@@ -86,18 +86,18 @@ def decouple(
         method.normalised,
         method.offset,
     )
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
-            ended = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+            ended, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
         else:
-            ended = run_from(solver, *seen_from(problem, units, init), generator, method.stopping, callback)
+            ended, cut = run_from(solver, *seen_from(problem, units, init), generator, method.stopping, callback)
         ended.sort(key=lambda start: start.objective)
         models = [lift(solver, units, basis, start) for start in ended]
         jacobian_error, output_errors = errors_on(problem, models[0])
     return Fit(
         model=models[0],
-        status=ended[0].status,
+        status=ended[0].status if cut is None else cut,
         jacobian_error=jacobian_error,
         output_errors=output_errors,
         objective=ended[0].objective,
@@ -117,12 +117,21 @@ CONSTANTS_UNKNOWN = (
 )
 
 
+def as_method(method: AlternatingMethod | None) -> AlternatingMethod:
+    """The method, or the default one; anything else is refused."""
+    if method is None:
+        return default()
+    if not isinstance(method, AlternatingMethod):
+        given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
+        raise SettingError(f"method must come from ub.methods, such as ub.methods.dejonghe2025(), got {given}.")
+    return method
+
+
 def check_settings(
     problem: Problem,
     rank: int,
     basis: Basis,
     constraint: Constraint | Sequence[Constraint | None] | None,
-    method: AlternatingMethod,
     starts: int,
     init: DecoupledModel | None,
 ) -> tuple[Constraint | None, ...]:
@@ -133,16 +142,14 @@ def check_settings(
     check_whole("starts", starts, 1)
     if not isinstance(basis, Basis):
         raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {basis!r}.")
-    if not isinstance(method, AlternatingMethod):
-        raise SettingError(f"method must come from ub.methods, such as ub.methods.dejonghe2025(), got {method!r}.")
     constraints = per_branch(constraint, rank, basis)
     if problem.J is None:
         raise DataError(
             "This problem has values only, and this solver works on Jacobians: pass J (S, n, m) as well, "
             "or let Problem.from_function(f, X) compute it."
         )
-    if problem.S < basis.size:
-        layout = " If X has its samples last, use Problem.from_paper_layout." if problem.S < problem.m else ""
+    if basis.size > problem.S:
+        layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
         raise DataError(
             f"{problem.S} samples are too few for {basis!r}, which has {basis.size} coefficients per branch: "
             f"lower its size, or give at least {basis.size} samples.{layout}"
@@ -152,6 +159,8 @@ def check_settings(
             "NonNegative needs values F: Jacobians alone leave the branches' constants open, "
             "so any branch can be made nonnegative by adding one."
         )
+    if init is not None and not isinstance(init, DecoupledModel):
+        raise SettingError(f"init must be a DecoupledModel, such as fit.model, got {init!r}.")
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints

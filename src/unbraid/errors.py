@@ -3,6 +3,8 @@
 from math import inf
 from numbers import Integral, Real
 
+import numpy as np
+
 
 class UnbraidError(Exception):
     """The base of all deliberate errors: catch this one."""
@@ -40,3 +42,13 @@ def check_number(name: str, value: object, least: float) -> None:
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not least <= float(value) < inf:  # type: ignore[arg-type]
         raise SettingError(f"{name} must be a finite number of at least {least:g}, got {value!r}.")
+
+
+def as_generator(rng: object) -> np.random.Generator:
+    """A NumPy generator from None, a seed or a generator."""
+    try:
+        return np.random.default_rng(rng)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise SettingError(
+            f"rng must be None, a whole number of at least 0 or a NumPy Generator, got {rng!r}."
+        ) from None

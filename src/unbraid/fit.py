@@ -53,7 +53,7 @@ class Fit:
     model
         The `DecoupledModel`, in the user's units.
     status
-        How the best start ended; its text is advice.
+        How the best start ended, or what cut the search short (Ctrl-C, the time limit); its text is advice.
     jacobian_error
         Error(J) of the paper on the samples, or None without Jacobians.
     output_errors
@@ -87,7 +87,7 @@ class Fit:
 
     @property
     def agreeing(self) -> int:
-        """How many starts found the best start's directions, itself included: is it replicable?"""
+        """How many starts found the best start's directions, itself included: is the solution replicable."""
         return sum(start.angle <= AGREEING for start in self.starts)
 
     def __repr__(self) -> str:

@@ -14,7 +14,8 @@ VANISHED = 1e-10
 
 def row_lengths(W0: Array) -> Array:
     """The lengths of the rows of W0 (..., r, m): (..., r)."""
-    return np.sqrt(np.sum(W0 * W0, axis=-1))
+    lengths: Array = np.sqrt(np.sum(W0 * W0, axis=-1))
+    return lengths
 
 
 def unit_rows(W0: Array, W1: Array, length: Array) -> tuple[Array, Array]:

@@ -160,7 +160,8 @@ class Record:
         runs = []
         for start in range(self.starts):
             events = tuple(event for at, event in self.events if at == start)
-            runs.append(Run(*self.ended[start], Trace(*columns[:, start, : sweeps[start]], events)))
+            objective, error = columns[:, start, : sweeps[start]]
+            runs.append(Run(*self.ended[start], Trace(objective, error, events)))
         return runs
 
 

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array, blocks
 from unbraid.errors import DataError
+from unbraid.problem import numbers
 
 
 def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
@@ -67,11 +68,12 @@ def angles_between(A: Array, B: Array) -> Array:
     total = np.linalg.norm(a[:, None] + b, axis=-1)
     # 2 atan of the half-angle's tangent: exact for small angles, where arccos loses half the digits
     smaller, larger = np.minimum(difference, total), np.maximum(difference, total)
-    return np.degrees(2.0 * np.arctan2(smaller, larger))
+    angles: Array = np.degrees(2.0 * np.arctan2(smaller, larger))
+    return angles
 
 
 def ratio(residual: float, scale: float) -> float:
-    """residual / scale, with 0 / 0 = 0."""
+    """Divide, with 0 / 0 = 0."""
     if scale > 0.0:
         return residual / scale
     return 0.0 if residual == 0.0 else np.inf
@@ -79,7 +81,7 @@ def ratio(residual: float, scale: float) -> float:
 
 def same_shape(name: str, truth: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Array, Array]:
     """Both as float arrays, refused where their shapes differ."""
-    first, second = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
-    if first.shape != second.shape or first.ndim == 0:
+    first, second = numbers(name, truth), numbers(f"The estimate of {name}", estimate)
+    if first.shape != second.shape:
         raise DataError(f"{name} and its estimate must have the same shape, got {first.shape} and {second.shape}.")
     return first, second

@@ -64,12 +64,12 @@ class DecoupledModel:
     @property
     def m(self) -> int:
         """How many inputs."""
-        return self.W0.shape[1]
+        return int(self.W0.shape[1])
 
     @property
     def n(self) -> int:
         """How many outputs."""
-        return self.W1.shape[0]
+        return len(self.W1)
 
     @property
     def rank(self) -> int:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.errors import DataError
+from unbraid.jacobians import Function, sample_function
 
 
 class Problem:
@@ -87,31 +88,56 @@ class Problem:
             None if jacobians is None else np.moveaxis(jacobians, -1, 0),
         )
 
+    @classmethod
+    def from_function(cls, f: Function, X: npt.ArrayLike, jacobian: Function | None = None) -> Self:
+        """A problem from a NumPy function: it is evaluated at X, and its Jacobian as well.
+
+        Parameters
+        ----------
+        f
+            Maps a point (m,) to (n,), or a batch (S, m) to (S, n); which of the two is found out.
+        X
+            (S, m), the points.
+        jacobian
+            Maps a point (m,) to the Jacobian (n, m). If None, Jacobians come from central differences,
+            for which f must be smooth around the points; they carry a relative error of about 1e-11.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+        >>> ub.Problem.from_function(lambda x: [np.sin(x[0] + x[1]), x[0] * x[1]], X)
+        Problem(S=50 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
+        points = numbers("X", X)
+        points = points[:, None] if points.ndim == 1 else points
+        if points.ndim != 2:
+            raise DataError(f"X must be (S, m), got shape {points.shape}.")
+        check_finite("X", points)
+        return cls(points, *sample_function(f, points, jacobian))
+
     @property
     def S(self) -> int:
         """How many samples."""
-        return self.X.shape[0]
+        return len(self.X)
 
     @property
     def m(self) -> int:
         """How many inputs."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
     @property
     def n(self) -> int:
         """How many outputs."""
         known = self.F if self.F is not None else self.J
         assert known is not None
-        return known.shape[1]
+        return int(known.shape[1])
 
     def __repr__(self) -> str:
-        if self.F is None:
-            have = "Jacobians only"
-        else:
-            have = "values only" if self.J is None else "values and Jacobians"
+        have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}
         return (
             f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, "
-            f"n={counted(self.n, 'output')}, {have})"
+            f"n={counted(self.n, 'output')}, {have[self.F is not None, self.J is not None]})"
         )
 
 
@@ -122,6 +148,8 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 def numbers(name: str, given: Any) -> Array:
     """The given thing as float64, or a sentence about why it is not one."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:

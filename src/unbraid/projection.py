@@ -47,6 +47,17 @@ class Projection:
             a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
         return a
 
+    def feasible(self, placement: Placement, z: Array) -> Array:
+        """Coordinates a (starts, r, K) of functions that obey the constraints, from any numbers z of that shape."""
+        a = z.copy()
+        for constraint, branches in self.groups:
+            if constraint is not None:
+                some = (slice(None), list(branches))
+                shape = z[some]
+                shape[..., constraint.order :] = constraint.sign * np.abs(shape[..., constraint.order :])
+                a[some] = placement.select(some).integrate(shape, constraint.order)
+        return a
+
     def leaky(self, u: Array) -> tuple[Array, Array]:
         """Slopes and values, (starts, r, S), that stand in for a branch without any slope.
 

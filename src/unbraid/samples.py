@@ -43,5 +43,7 @@ class Samples:
         J = problem.J.reshape(problem.S, -1)
         weight = (units.x_scale / units.f_scale[:, None]).ravel()
         norm = sum(float(np.einsum("sk,sk,k->", J[p], J[p], weight**2)) for p in blocks(*J.shape))
-        F = None if problem.F is None else problem.F / units.f_scale
-        return cls((problem.X - units.center) / units.x_scale, F, J, weight, norm)
+        X = (problem.X - units.center) / units.x_scale
+        constant = np.abs(X).max(axis=0) <= 1e-12 * np.abs(units.center / units.x_scale)
+        X[:, constant] = 0.0  # what centring leaves of a constant input is rounding, not data
+        return cls(X, None if problem.F is None else problem.F / units.f_scale, J, weight, norm)

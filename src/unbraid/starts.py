@@ -23,26 +23,29 @@ def run_starts(
     rngs: Sequence[np.random.Generator],
     stopping: Stopping,
     callback: Callback | None = None,
-) -> list[Run]:
-    """Run one random start per generator. The result does not depend on how they are batched."""
-    S = len(solver.samples.X)
-    batch = max(1, BATCH_ENTRIES // (rank * S))
+) -> tuple[list[Run], Status | None]:
+    """Run one random start per generator. The result does not depend on how they are batched.
+
+    Returns the runs, and what cut the search short (Ctrl-C, the time limit), if anything did. Starts
+    that had not begun by then are missing.
+    """
+    batch = max(1, BATCH_ENTRIES // (rank * len(solver.samples.X)))
     began = time.perf_counter()
-    ended: list[Run] = []
+    runs: list[Run] = []
     for first in range(0, len(rngs), batch):
         chunk = rngs[first : first + batch]
-        state = solver.random_start(rank, chunk)
-        observe = observer(callback, first, len(chunk), len(rngs), stopping, [e.objective for e in ended])
+        observe = observer(callback, first, len(chunk), len(rngs), stopping, [run.objective for run in runs])
         try:
-            runs = iterate(solver, state, len(chunk), stopping, began, observe)
+            state = solver.random_start(rank, chunk)
+            runs += iterate(solver, state, len(chunk), stopping, began, observe)
         except KeyboardInterrupt:
-            if not ended:
+            if not runs:
                 raise
-            break
-        ended += runs
-        if any(run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME) for run in runs):
-            break
-    return ended
+            return runs, Status.INTERRUPTED
+        cut = {run.status for run in runs} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
+        if cut:
+            return runs, cut.pop()
+    return runs, None
 
 
 def run_from(
@@ -52,11 +55,11 @@ def run_from(
     rng: np.random.Generator,
     stopping: Stopping,
     callback: Callback | None = None,
-) -> list[Run]:
+) -> tuple[list[Run], Status | None]:
     """Run the one start that begins at given directions and functions."""
     state = solver.start_from(W0, *slopes_and_values, rng)
     observe = observer(callback, 0, 1, 1, stopping, [])
-    return iterate(solver, state, 1, stopping, time.perf_counter(), observe)
+    return iterate(solver, state, 1, stopping, time.perf_counter(), observe), None
 
 
 def observer(

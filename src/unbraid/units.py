@@ -67,4 +67,5 @@ def row_square_means(J: Array, x_scale: Array) -> Array:
     total = np.zeros(J.shape[1])
     for part in blocks(len(J), J[0].size):
         total += np.einsum("sik,sik,k->i", J[part], J[part], x_scale**2)
-    return total / (J.shape[0] * J.shape[2])
+    mean: Array = total / (J.shape[0] * J.shape[2])
+    return mean

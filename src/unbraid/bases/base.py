@@ -64,7 +64,7 @@ class Placement(ABC):
 
     @abstractmethod
     def merged(self, which: BoolArray, other: Self) -> Self:
-        """This one, with `other` in place of the entries at `which` of the first of two leading axes."""
+        """The same, with `other` in place of the entries at `which` of the first of two leading axes."""
 
     @abstractmethod
     def domain(self) -> Array:

@@ -122,7 +122,7 @@ class PlacedPolynomial(Placement):
         """The same polynomials as splines without interior knots, and the matrix that converts a."""
         t = np.cos(np.pi * (np.arange(self.degree + 1) + 0.5) / (self.degree + 1))
         on_unit = PlacedSpline(np.array([-1.0, 1.0]), self.degree)
-        convert = np.linalg.solve(on_unit.design(t), legendre(t, self.degree))
+        convert = np.asarray(np.linalg.solve(on_unit.design(t), legendre(t, self.degree)), dtype=np.float64)
         return PlacedSpline(self.range, self.degree), convert
 
     def shape_coefficients(self, a: Array, order: int) -> tuple[Array, Array]:

@@ -28,13 +28,15 @@ def khatri_rao(W1: Array, W0: Array) -> Array:
 def contract_outputs(T: Array, W1: Array) -> Array:
     """Σ_i T[i, k, b] W1[i, b]: (..., m, r)."""
     n = W1.shape[-2]
-    return np.sum(T.reshape(*T.shape[:-2], n, -1, T.shape[-1]) * W1[..., :, None, :], axis=-3)
+    contracted: Array = np.sum(T.reshape(*T.shape[:-2], n, -1, T.shape[-1]) * W1[..., :, None, :], axis=-3)
+    return contracted
 
 
 def contract_inputs(T: Array, W0: Array) -> Array:
     """Σ_k T[i, k, b] W0[b, k]: (..., n, r)."""
     m = W0.shape[-1]
-    return np.sum(T.reshape(*T.shape[:-2], -1, m, T.shape[-1]) * W0.mT[..., None, :, :], axis=-2)
+    contracted: Array = np.sum(T.reshape(*T.shape[:-2], -1, m, T.shape[-1]) * W0.mT[..., None, :, :], axis=-2)
+    return contracted
 
 
 def outer_step(CT: Array, gram: Array, FR: Array | float, RR: Array | float) -> Array:
@@ -91,10 +93,12 @@ def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: float) -> Array:
     """‖J - [[W1, W0ᵀ, G]]‖² from ‖J‖² and what `outer_step` takes: (...). Exact to rounding of ‖J‖², not below."""
     inner = np.sum(CT * W1, axis=(-2, -1))
     square = np.sum(gram * (W1.mT @ W1), axis=(-2, -1))
-    return np.maximum(norm - 2.0 * inner + square, 0.0)
+    misfit: Array = np.maximum(norm - 2.0 * inner + square, 0.0)
+    return misfit
 
 
 def values_misfit(F: Array, W1: Array, R: Array) -> Array:
     """‖F - R W1ᵀ‖²: (...)."""
     residual = F.T - W1 @ R.mT
-    return np.sum(residual * residual, axis=(-2, -1))
+    misfit: Array = np.sum(residual * residual, axis=(-2, -1))
+    return misfit

@@ -17,7 +17,7 @@ WELL_CONDITIONED = 1e10
 def inverse(A: Array) -> Array:
     """The inverse of each A (..., K, K); nan where one is exactly singular."""
     try:
-        return np.linalg.inv(A)
+        return np.asarray(np.linalg.inv(A), dtype=np.float64)
     except np.linalg.LinAlgError:
         if A.ndim == 2:
             return np.full_like(A, np.nan)
@@ -40,7 +40,7 @@ def spectral_pseudo_inverse(A: Array) -> Array:
     values, vectors = np.linalg.eigh(np.where(finite, A, 0.0))
     kept = values > RELATIVE_RANK * values.shape[-1] * values[..., -1:]
     reciprocal = np.divide(1.0, values, where=kept, out=np.zeros_like(values))
-    return (vectors * reciprocal[..., None, :]) @ vectors.mT
+    return np.asarray((vectors * reciprocal[..., None, :]) @ vectors.mT, dtype=np.float64)
 
 
 def unit_diagonal(A: Array) -> Array:
@@ -52,7 +52,7 @@ def unit_diagonal(A: Array) -> Array:
 def minimise(A: Array, b: Array) -> Array:
     """The minimiser of ½ xᵀ A x - bᵀ x; the one of least norm where A is exactly singular."""
     try:
-        return np.linalg.solve(A, b[..., None])[..., 0]
+        return np.asarray(np.linalg.solve(A, b[..., None])[..., 0], dtype=np.float64)
     except np.linalg.LinAlgError:
         if A.ndim == 2:
             return (spectral_pseudo_inverse(A) @ b[..., None])[..., 0]
@@ -99,7 +99,7 @@ def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
         wrong[one_at_a_time] &= np.arange(size) == last[one_at_a_time, None]
         passive[todo] ^= wrong
     for row in todo:
-        x[row] = coordinate_descent(matrix[row], linear[row], free)
+        x[row] = nonnegative_by_factor(matrix[row], linear[row], free)
     return (x * s).reshape(b.shape)
 
 
@@ -112,17 +112,22 @@ def solve_passive(A: Array, b: Array, passive: BoolArray) -> Array:
     return np.where(passive, x, 0.0)
 
 
-def coordinate_descent(A: Array, b: Array, free: BoolArray, sweeps: int = 2000) -> Array:
-    """The last resort for one problem so badly conditioned that pivoting cycles on rounding errors."""
-    x = np.zeros_like(b)
-    diagonal = np.where(np.diag(A) > 0.0, np.diag(A), 1.0)
-    for _ in range(sweeps):
-        largest_move = 0.0
-        for k in range(b.size):
-            moved = x[k] + (b[k] - A[k] @ x) / diagonal[k]
-            moved = moved if free[k] else max(moved, 0.0)
-            largest_move = max(largest_move, abs(moved - x[k]))
-            x[k] = moved
-        if largest_move <= 1e-14 * max(np.abs(x).max(), 1e-300):
-            break
-    return x
+def nonnegative_by_factor(A: Array, b: Array, free: BoolArray) -> Array:
+    """The last resort for one problem so badly conditioned that pivoting cycles on rounding errors.
+
+    With A = V diag(w) Vᵀ it is min ‖√w Vᵀ x - Vᵀ b / √w‖ over x ≥ 0, half the digits of which survive; a
+    free entry is the difference of two nonnegative ones.
+    """
+    from scipy.optimize import nnls
+
+    w, V = np.linalg.eigh(A)
+    kept = w > 1e-15 * w[-1]
+    factor = np.sqrt(w[kept])[:, None] * V[:, kept].T
+    target = (V[:, kept].T @ b) / np.sqrt(w[kept])
+    try:
+        x, _ = nnls(np.hstack([factor, -factor[:, free]]), target, maxiter=100 * b.size)
+    except RuntimeError:  # not even so: zero is feasible, and a sweep later the problem is another one
+        return np.zeros_like(b)
+    result: Array = x[: b.size].copy()
+    result[free] -= x[b.size :]
+    return result

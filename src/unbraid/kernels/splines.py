@@ -55,9 +55,9 @@ def locate(u: Array, breakpoints: Array) -> Located:
     rows = np.arange(breakpoints[..., 0].size, dtype=np.intp).reshape(breakpoints.shape[:-1])
     interval = count + (rows * intervals)[..., None]
     slope = 2.0 / widths(breakpoints)
-    middle = -0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1]) * slope
-    t = u * slope.ravel().take(interval)
-    t += middle.ravel().take(interval)
+    middle = 0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1])
+    t = u - middle.ravel().take(interval)
+    t *= slope.ravel().take(interval)
     return Located(interval, t, intervals)
 
 
@@ -104,7 +104,7 @@ def pieces(breakpoints: Array, degree: int) -> Array:
 def combine(a: Array, M: Array) -> Array:
     """The polynomial pieces P[p, ..., i] = Σ_k M[k, p, ..., i] a[..., i + k] of splines a (..., K)."""
     intervals = M.shape[-1]
-    P = M[0] * a[..., :intervals]
+    P: Array = M[0] * a[..., :intervals]
     for k in range(1, M.shape[0]):
         P += M[k] * a[..., k : k + intervals]
     return P
@@ -126,7 +126,7 @@ def differentiate_basis(M: Array, breakpoints: Array) -> Array:
 def horner(P: Array, at: Located) -> Array:
     """Σ_p P[p, ..., i] t^p at located samples: P (q, ..., I) -> (..., S)."""
     by_power = P.reshape(len(P), -1)
-    value = by_power[-1].take(at.interval)
+    value: Array = by_power[-1].take(at.interval)
     for p in range(len(P) - 2, -1, -1):
         value *= at.t
         value += by_power[p].take(at.interval)
@@ -188,7 +188,7 @@ def right_sums(G_sums: Array, R_sums: Array | None, breakpoints: Array, coupling
 
 def basis_sums(M: Array, sums: Array) -> Array:
     """Σ_p M[k, p] sums[p]: each interval's share of Σ_s w_s N(u_s), (d + 1, ..., I)."""
-    shares = M[:, 0] * sums[0]
+    shares: Array = M[:, 0] * sums[0]
     for p in range(1, M.shape[1]):
         shares += M[:, p] * sums[p]
     return shares

@@ -62,16 +62,16 @@ class AlternatingProjection:
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
         """Random directions W0 and random functions of u = W0 x, one start per generator.
 
-        The paper starts from random W0, G and R. Here G and R are those of random functions, so that the
-        order of the samples does not matter.
+        The paper starts from random W0, G and R. Here G and R are those of random functions that obey
+        the constraints, so that the order of the samples does not matter.
         """
         m = self.samples.X.shape[1]
         W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
-        a = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
+        z = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
         length = np.linalg.norm(W0, axis=-1, keepdims=True)
         W0 = W0 / np.where(length > 0.0, length, 1.0)
         placement, at, _ = self._place(W0)
-        return self._state(W0, placement, at, a, tuple(rngs))
+        return self._state(W0, placement, at, self.projection.feasible(placement, z), tuple(rngs))
 
     def start_from(self, W0: Array, G: Array, R: Array | None, rng: np.random.Generator) -> State:
         """A single start at given directions W0 (r, m), slopes G and values R, both (S, r)."""
@@ -146,7 +146,8 @@ class AlternatingProjection:
         if not self.offset or self.samples.F is None:
             return np.zeros(len(W1))
         R = placement.evaluate(a, placement.at(W0 @ self.samples.X.T))
-        return self.samples.F.mean(axis=0) - W1 @ R.mean(axis=-1)
+        offset: Array = self.samples.F.mean(axis=0) - W1 @ R.mean(axis=-1)
+        return offset
 
     def _state(
         self,
