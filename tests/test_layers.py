@@ -23,8 +23,8 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "projection gauge coupling units samples",
         "stopping iterate starts solvers",
         "methods decouple datasets",
-        "__init__",
         "plots",
+        "__init__",
         "cli",
         "__main__",
     )

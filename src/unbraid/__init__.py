@@ -1,6 +1,6 @@
 """unbraid: pull a multivariate function apart into univariate strands, f(x) ≈ W1 g(W0 x)."""
 
-from unbraid import datasets, methods, metrics
+from unbraid import datasets, methods, metrics, plots
 from unbraid.bases import BSpline, PiecewiseLinear, Polynomial
 from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.coupling import GrowingCoupling
@@ -33,4 +33,5 @@ __all__ = [
     "decouple",
     "methods",
     "metrics",
+    "plots",
 ]

@@ -80,17 +80,17 @@ class Projection:
 
 
 def nearest(placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None) -> Array:
-    """Solve the normal equations of branches that share one constraint."""
+    """Solve the normal equations of branches that share one constraint; they are overwritten."""
     gram, right, mean = normal
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size
-    gram = gram + (SETTLE * level) * placement.roughness()
+    gram += (SETTLE * level) * placement.roughness()
     if constraint is None or constraint.order > 0:
         # A constant costs nothing in the slopes. Its best value is known, mean(g) = mean(R), and saying
         # so in a term of the size of the others keeps the system well conditioned for small λ and for λ = 0.
         pin = mean * (level[..., 0] / np.sum(mean * mean, axis=-1, keepdims=True))
         gram += pin[..., :, None] * mean[..., None, :]
-        right = right + pin * mean_value[..., None]
+        right += pin * mean_value[..., None]
     if constraint is None:
         return minimise(gram, right)
     order, free = constraint.order, np.arange(size) < constraint.order

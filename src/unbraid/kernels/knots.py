@@ -30,8 +30,9 @@ def quantile_breakpoints(u: Array, intervals: int) -> Array:
 def sorted_quantiles(ordered: Array, intervals: int) -> Array:
     """Linearly interpolated quantiles of values sorted along the last axis."""
     below, above, share = quantile_positions(ordered.shape[-1], intervals)
-    low = ordered[..., below]
-    return low + (ordered[..., above] - low) * share
+    low = ordered.take(below, axis=-1)
+    high = ordered.take(above, axis=-1)
+    return low + (high - low) * share
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ def inverse(A: Array) -> Array:
 def pseudo_inverse(A: Array) -> Array:
     """The pseudo-inverse of symmetric positive semidefinite A, e.g. of the Gram matrix of factors."""
     result = inverse(A)
-    condition = np.abs(A).max(axis=(-2, -1)) * np.abs(result).max(axis=(-2, -1))
+    condition = A.max(axis=(-2, -1)) * np.abs(result).max(axis=(-2, -1))  # A is largest on its diagonal
     poor = ~(condition < WELL_CONDITIONED)
     if poor.any():
         result[poor] = spectral_pseudo_inverse(A[poor])

@@ -92,12 +92,13 @@ def pieces(breakpoints: Array, degree: int) -> Array:
     for q in range(1, degree + 1):
         left, right = around[degree - q : degree], around[degree : degree + q]
         scaled = M / (right - left)[:, None]
-        sloped = scaled * half
-        M = np.zeros((q + 1, q + 1, *half.shape))
-        M[:q, :q] = scaled * right[:, None]
-        M[:q, 1:] -= sloped
+        M = np.empty((q + 1, q + 1, *half.shape))
+        np.multiply(scaled, right[:, None], out=M[:q, :q])
+        M[q], M[:, q] = 0.0, 0.0
         M[1:, :q] -= scaled * left[:, None]
-        M[1:, 1:] += sloped
+        scaled *= half
+        M[:q, 1:] -= scaled
+        M[1:, 1:] += scaled
     return M
 
 
@@ -167,12 +168,12 @@ def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> A
     slopes = sums[: 2 * powers - 3] * (2.0 / widths(breakpoints)) ** 2
     p = np.arange(1.0, powers).reshape(-1, *[1] * (sums.ndim - 1))
     half_way = values[:powers] * M[:, 0, None]
+    term = np.empty_like(half_way)
     for q in range(1, powers):
         C = values[q : q + powers].copy()
         C[1:] += (q * p) * slopes[q - 1 : q + powers - 2]
-        half_way += C * M[:, q, None]
+        half_way += np.multiply(C, M[:, q, None], out=term)
     shares = M[:, None, 0] * half_way[:, 0]
-    term = np.empty_like(shares)
     for q in range(1, powers):
         shares += np.multiply(M[:, None, q], half_way[:, q], out=term)
     return shares
