@@ -18,6 +18,7 @@ def trig_row(title: str, method: ub.methods.AlternatingMethod) -> None:
     for draw in range(DRAWS):
         problem, _ = ub.datasets.trig(S=100, rng=draw)
         fit = ub.decouple(problem, 3, basis=ub.BSpline(20), method=method, starts=1, rng=1000 + draw)
+        assert fit.output_errors is not None
         errors.append(fit.output_errors)
     e1, e2 = np.median(errors, axis=0)
     print(f"| {title} | {np.sum(np.max(errors, axis=1) < 1.0)} of {DRAWS} | {e1:.2f} / {e2:.2f} |")
