@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import interpolate
 
+from unbraid import constraints
 from unbraid.arrays import Array
 from unbraid.bases import Basis, BSpline, PiecewiseLinear, Placement, Polynomial
 from unbraid.bases.splines import PlacedSpline, SplineBasis
-from unbraid.constraints import Concave, Constraint, Convex, Decreasing, Increasing, NonNegative
+from unbraid.constraints import Constraint
 
 SPLINES: tuple[SplineBasis, ...] = (
     BSpline(df=1, degree=1),
@@ -23,7 +24,7 @@ SPLINES: tuple[SplineBasis, ...] = (
 )
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
 BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS)
-CONSTRAINTS: tuple[Constraint, ...] = (NonNegative(), Increasing(), Decreasing(), Convex(), Concave())
+CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)
 
 EPS = float(np.finfo(float).eps)
 seeds = st.integers(0, 2**32 - 1)

@@ -138,9 +138,9 @@ def test_jacobians_alone_will_do_and_the_constants_are_noted(folder: Path) -> No
 
 
 def test_advice_speaks_of_options(folder: Path) -> None:
-    result = run("fit data.npz --rank 3 --starts 1 --max-sweeps 2 -o model.npz")
+    result = run("fit data.npz --rank 3 --starts 1 --method dejonghe2025 --max-sweeps 2 -o model.npz")
     assert "OUT_OF_SWEEPS" in result.stdout
-    assert "raise --max-sweeps" in result.stdout
+    assert "larger --max-sweeps" in result.stdout
 
 
 def test_points_beyond_the_training_range_are_counted(folder: Path) -> None:

@@ -25,7 +25,7 @@ from unbraid.kernels.quadratics import (
 )
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import AlternatingProjection, State
+from unbraid.solvers.alternating import AlternatingProjection, GivenModel, State
 from unbraid.units import Units
 
 every_spline = pytest.mark.parametrize("basis", SPLINES, ids=repr)
@@ -466,7 +466,7 @@ def test_sweeps_are_those_of_the_plain_twin(sweeps: int, constraint: Constraint 
         u = problem.X @ W0.T
         G = np.stack([branch.derivative(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
         R = np.stack([branch(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
-        start = solver.start_from(W0, G, R, rng)
+        start = solver.start_from(GivenModel(W0, truth.W1, G, R), rng)
     assert start.R is not None
     begin = start.W0[0], start.G[0], start.R[0]
     ours = swept(solver, start, sweeps)

@@ -21,7 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "jacobians bases constraints problem metrics",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
-        "stopping iterate starts solvers",
+        "stopping iterate starts solvers polish finish",
         "methods decouple datasets",
         "plots",
         "__init__",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.bases import Basis, Placement
-from unbraid.constraints import Constraint
+from unbraid.constraints import Constraint, describe
 from unbraid.errors import SettingError
 
 
@@ -86,6 +86,8 @@ class FittedBranch(Branch):
         return slope.reshape(points.shape)
 
     def certified(self, constraint: Constraint) -> bool:
+        if not isinstance(constraint, Constraint):
+            raise SettingError(f"constraint must be one such as ub.Increasing(), got {describe(constraint)}.")
         return constraint.holds(self.placement, self.coordinates)
 
     def _inside(self, points: Array) -> tuple[object, Array]:

@@ -88,10 +88,15 @@ def random_system(
 
 def random_cubic(rng: np.random.Generator, span: Array) -> Branch:
     """A cubic with normal coefficients in the powers of u, exactly, as a `Polynomial` branch on `span`."""
-    powers = rng.standard_normal(4)
-    coordinates = np.polynomial.legendre.poly2leg(powers * span[1] ** np.arange(4.0))
-    basis = Polynomial(degree=3)
-    return FittedBranch(basis, basis.place(span), coordinates)
+    return polynomial_branch(rng.standard_normal(4), span)
+
+
+def polynomial_branch(powers: Array, span: Array) -> Branch:
+    """Σ_p powers[p] u^p, exactly, as a `Polynomial` branch on the symmetric interval `span`."""
+    degree = len(powers) - 1
+    coordinates = np.polynomial.legendre.poly2leg(powers * span[1] ** np.arange(degree + 1.0))
+    basis = Polynomial(degree)
+    return FittedBranch(basis, basis.place(span), np.pad(coordinates, (0, degree + 1 - len(coordinates))))
 
 
 def random_sine(rng: np.random.Generator, span: Array) -> Branch:
@@ -110,3 +115,56 @@ def sampled(model: DecoupledModel, S: int, rng: np.random.Generator) -> tuple[Pr
     check_whole("S", S, 1)
     X = rng.uniform(-BOX, BOX, (S, model.m))
     return Problem(X, model(X), model.jacobian(X)), model
+
+
+def polynomial_system(
+    W0: Array, W1: Array, powers: list[list[float]], S: int, rng: Seed
+) -> tuple[Problem, DecoupledModel]:
+    """W1 g(W0 x) with g_j(u) = Σ_p powers[j][p] u^p."""
+    branches = []
+    for row, coefficients in zip(W0, powers, strict=True):
+        reach = BOX * float(np.abs(row).sum())
+        branches.append(polynomial_branch(np.array(coefficients), np.array([-reach, reach])))
+    return sampled(DecoupledModel(W0, W1, branches), S, as_generator(rng))
+
+
+def decuyper(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
+    """The toy of Decuyper et al. (2022): 2 inputs, 2 outputs, 3 cubic branches.
+
+    Examples
+    --------
+    >>> decuyper(rng=0)[1]
+    DecoupledModel(m=2 inputs, r=3 branches, n=2 outputs)
+    """
+    W0 = np.array([[1.0, 2.0], [3.0, 1.0], [0.5, 3.0]])
+    W1 = np.array([[3.0, 0.5, -1.0], [1.0, 2.0, 3.0]])
+    return polynomial_system(W0, W1, [[0, 0, 0.5, 1], [0, 0, 1, 2], [0, 0, 3, 1]], S, rng)
+
+
+def dreesen_a(S: int = 500, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
+    """The first example of Dreesen et al. (2015): 2 inputs, 2 outputs, 2 cubic branches."""
+    W0, W1 = np.array([[-3.0, 1.0], [0.0, -8.0]]), np.array([[-2.0, 3.0], [-7.0, -4.0]])
+    return polynomial_system(W0, W1, [[0, -2, 1, -2], [2, 3, 7, -1]], S, rng)
+
+
+def dreesen_b(S: int = 100, rng: Seed = None) -> tuple[Problem, None]:
+    """The second example of Dreesen et al. (2015): 3 inputs, 3 outputs, given by its polynomials; rank 4."""
+    check_whole("S", S, 1)
+    X = as_generator(rng).uniform(-BOX, BOX, (S, 3))
+    x, y, z = X.T
+    F = [
+        -4 * x**2 + 8 * x * z + 6 * x - 3 * z**2 - 8 * z - 6,
+        2 * x**2 - 4 * x * z - 3 * x + y**3 + 6 * y**2 * z + 12 * y * z**2 - y + 8 * z**3 + 2 * z**2 + z + 3,
+        -2 * x**2 + 4 * x * z + 4 * x - 2 * z**2 - 3 * z - y - 8,
+    ]
+    zero, one = np.zeros(S), np.ones(S)
+    J = [
+        [-8 * x + 8 * z + 6, zero, 8 * x - 6 * z - 8],
+        [
+            4 * x - 4 * z - 3,
+            3 * y**2 + 12 * y * z + 12 * z**2 - 1,
+            -4 * x + 6 * y**2 + 24 * y * z + 24 * z**2 + 4 * z + 1,
+        ],
+        [-4 * x + 4 * z + 4, -one, 4 * x - 4 * z - 3],
+    ]
+    return Problem(X, np.stack(F, axis=-1), np.moveaxis(np.array(J), -1, 0)), None

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
-from unbraid.fit import Fit, StartSummary, errors_on
+from unbraid.finish import finished, solved_for
+from unbraid.fit import AGREEING, Fit, StartSummary, errors_on
+from unbraid.gauge import row_lengths
 from unbraid.iterate import Callback, Run
 from unbraid.methods import AlternatingMethod, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
+from unbraid.polish import Polish, polish_runs, settle
 from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import AlternatingProjection
+from unbraid.solvers.alternating import AlternatingProjection, GivenModel
+from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import run_from, run_starts
+from unbraid.status import Status
 from unbraid.threads import single_blas_thread
+from unbraid.trace import Trace
 from unbraid.units import Units
 
 
@@ -31,6 +38,7 @@ def decouple(
     basis: Basis | None = None,
     constraint: Constraint | Sequence[Constraint | None] | None = None,
     method: AlternatingMethod | None = None,
+    polish: bool | None = None,
     starts: int = 16,
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
@@ -50,6 +58,9 @@ def decouple(
         One for all branches, or a sequence with one (or None) per branch.
     method
         From `unbraid.methods`; the default solver if None.
+    polish
+        Whether Gauss–Newton steps follow the method's sweeps. None: yes for the default solver, no for the
+        methods of papers.
     starts
         How many random starts; the best one counts.
     init
@@ -73,41 +84,43 @@ def decouple(
     True
     """
     began = time.perf_counter()
-    method = as_method(method)
+    method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     constraints = check_settings(problem, rank, basis, constraint, starts, init)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
+    samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     solver = AlternatingProjection(
-        Samples.of(problem, units),
-        basis,
-        Projection.onto(constraints),
-        method.coupling,
-        method.anchored,
-        method.normalised,
-        method.offset,
+        samples, basis, projection, method.coupling, method.anchored, method.normalised, method.offset
     )
     generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
-            ended, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+            runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+        elif method.polish is None:
+            runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
         else:
-            ended, cut = run_from(solver, *seen_from(problem, units, init), generator, method.stopping, callback)
-        ended.sort(key=lambda start: start.objective)
-        models = [lift(solver, units, basis, start) for start in ended]
-        jacobian_error, output_errors = errors_on(problem, models[0])
+            runs, cut = [unswept(solver, given_model(problem, units, init))], None
+        finisher = GaussNewton(samples, basis, projection, method.coupling.final, method.offset)
+        if method.polish is not None and cut is None:
+            runs, cut = polish_runs(finisher, runs, method.polish, callback)
+        runs.sort(key=lambda run: run.objective)
+        best = runs[0] if method.polish is None else settle(finisher, runs[0])
+        model = finished(problem, units, basis, best, constraints, method.offset)
+        jacobian_error, output_errors = errors_on(problem, model)
+    summaries = tuple(summary(run, units, model) for run in runs)
     return Fit(
-        model=models[0],
-        status=ended[0].status if cut is None else cut,
+        model=model,
+        status=best.status if cut is None else cut,
         jacobian_error=jacobian_error,
         output_errors=output_errors,
-        objective=ended[0].objective,
-        trace=ended[0].trace,
-        starts=tuple(summary(start, model, models[0]) for start, model in zip(ended, models, strict=True)),
+        objective=best.objective,
+        trace=best.trace,
+        starts=summaries,
         seconds=time.perf_counter() - began,
         method=method.name,
         basis=basis,
         constraints=constraints,
-        notes=(CONSTANTS_UNKNOWN,) if problem.F is None else (),
+        notes=notes_on(problem, summaries),
     )
 
 
@@ -117,14 +130,26 @@ CONSTANTS_UNKNOWN = (
 )
 
 
-def as_method(method: AlternatingMethod | None) -> AlternatingMethod:
-    """The method, or the default one; anything else is refused."""
+def notes_on(problem: Problem, starts: Sequence[StartSummary]) -> tuple[str, ...]:
+    """What a user should know beside the status."""
+    notes = [CONSTANTS_UNKNOWN] if problem.F is None else []
+    agreeing = sum(start.angle <= AGREEING for start in starts)
+    if len(starts) >= 4 and agreeing <= len(starts) // 4:
+        notes.append(
+            f"Only {agreeing} of {len(starts)} starts found these directions, so they may not be the only ones: "
+            "try another rank, more samples, or more starts."
+        )
+    return tuple(notes)
+
+
+def as_method(method: AlternatingMethod | None, polish: bool | None) -> AlternatingMethod:
+    """The method, or the default one, polished or not; anything else is refused."""
     if method is None:
-        return default()
+        return default(polish=polish is not False)
     if not isinstance(method, AlternatingMethod):
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
         raise SettingError(f"method must come from ub.methods, such as ub.methods.dejonghe2025(), got {given}.")
-    return method
+    return replace(method, polish=Polish()) if polish else method
 
 
 def check_settings(
@@ -141,7 +166,8 @@ def check_settings(
     check_whole("rank", rank, 1)
     check_whole("starts", starts, 1)
     if not isinstance(basis, Basis):
-        raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {basis!r}.")
+        given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)
+        raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {given}.")
     constraints = per_branch(constraint, rank, basis)
     if problem.J is None:
         raise DataError(
@@ -160,37 +186,34 @@ def check_settings(
             "so any branch can be made nonnegative by adding one."
         )
     if init is not None and not isinstance(init, DecoupledModel):
-        raise SettingError(f"init must be a DecoupledModel, such as fit.model, got {init!r}.")
+        raise SettingError(f"init must be a DecoupledModel, such as fit.model, got a {type(init).__name__}.")
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
 
 
-def seen_from(
-    problem: Problem, units: Units, model: DecoupledModel
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """A model's directions in the solver's units, with its slopes and values at the samples.
+def given_model(problem: Problem, units: Units, model: DecoupledModel) -> GivenModel:
+    """A model in the solver's units, with its slopes and values at the samples.
 
-    With V = W0 x_scale and β the lengths of its rows, the solver's inputs are V z / β, in which slopes
+    With V = W0 x_scale and β the lengths of its rows, the solver's branch inputs are V z / β, in which slopes
     are β times as large.
     """
     V = model.W0 * units.x_scale
-    length = np.linalg.norm(V, axis=-1)
+    length = row_lengths(V)
     length = np.where(length > 0.0, length, 1.0)
     u = problem.X @ model.W0.T
     G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1) * length
     R = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    return V / length[:, None], (G, R)
+    return GivenModel(V / length[:, None], model.W1 / units.f_scale[:, None], G, R)
 
 
-def lift(solver: AlternatingProjection, units: Units, basis: Basis, start: Run) -> DecoupledModel:
-    """The model of one start, in the user's units."""
-    one = start.best
-    W0, W1, placement, a = one.W0[0], one.W1[0], one.placement.select(0), one.a[0]
-    return units.model(W0, W1, solver.bias(W0, W1, placement, a), basis, placement, a)
+def unswept(solver: AlternatingProjection, model: GivenModel) -> Run:
+    """The run of no sweeps that ends at a given model, projected onto the basis."""
+    nothing = np.zeros(0)
+    return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
 
 
-def summary(start: Run, model: DecoupledModel, best: DecoupledModel) -> StartSummary:
+def summary(run: Run, units: Units, best: DecoupledModel) -> StartSummary:
     """How a start ended, beside the best one."""
-    angle = float(direction_angles(best.W0, model.W0).max())
-    return StartSummary(start.objective, start.trace.sweeps, start.status, angle)
+    angle = float(direction_angles(best.W0, run.best.W0[0] / units.x_scale).max())
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle)

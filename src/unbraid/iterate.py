@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -70,7 +70,12 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """What the loop needs of a solver. States hold a batch of starts."""
+    """What the loop needs of a solver. States hold a batch of starts.
+
+    Differences of objectives below `resolution` are rounding errors of its `measure`.
+    """
+
+    resolution: ClassVar[float]
 
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """The next state, and the events with the position in the batch where each happened."""
@@ -78,8 +83,8 @@ class Solver(Protocol[State]):
     def measure(self, state: State) -> Measure:
         """How good the state is."""
 
-    def settled(self, state: State) -> bool:
-        """Whether the objective has taken its final form, so that convergence means something."""
+    def settled(self, state: State) -> BoolArray | bool:
+        """Whether a small change now means convergence: the objective has its final form, and a step was made."""
 
     def iterates(self, state: State) -> Iterates:
         """The models that the state stands for."""
@@ -168,18 +173,19 @@ class Record:
 class Judge:
     """Which starts have ended, by the stopping rules that look at objectives."""
 
-    def __init__(self, stopping: Stopping, starts: int) -> None:
+    def __init__(self, stopping: Stopping, starts: int, resolution: float) -> None:
         self.stopping = stopping
+        self.resolution = resolution
         self.calm = np.zeros(starts, dtype=int)
         self.previous = np.full(starts, np.finfo(float).max)
 
-    def endings(self, active: IndexArray, objective: Array, settled: bool) -> dict[Status, BoolArray]:
+    def endings(self, active: IndexArray, objective: Array, settled: BoolArray | bool) -> dict[Status, BoolArray]:
         """Which of the active starts end here, and how; a later entry overrules an earlier one."""
         endings = {}
         if self.stopping.tolerance > 0.0:
             previous = self.previous[active]
-            still = np.abs(objective - previous) <= self.stopping.tolerance * previous
-            self.calm[active] = np.where(still & settled, self.calm[active] + 1, 0)
+            still = np.abs(objective - previous) <= np.maximum(self.stopping.tolerance * previous, self.resolution)
+            self.calm[active] = np.where(settled, np.where(still, self.calm[active] + 1, 0), self.calm[active])
             self.previous[active] = objective
             endings[Status.CONVERGED] = self.calm[active] >= self.stopping.patience
         if self.stopping.target is not None:
@@ -205,7 +211,7 @@ def iterate(
     observe
         Called after each sweep with the sweep, how many starts go on, and the best objective.
     """
-    record, judge = Record(starts), Judge(stopping, starts)
+    record, judge = Record(starts), Judge(stopping, starts, solver.resolution)
     active = np.arange(starts)
     try:
         for sweep in range(1, stopping.max_sweeps + 1):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from unbraid.arrays import Array
-from unbraid.errors import DataError
+from unbraid.errors import DataError, UnbraidError
 
 Function = Callable[[Array], Any]
 
@@ -18,6 +19,8 @@ RELATIVE_STEP = float(np.finfo(float).eps ** (1.0 / 5.0))
 
 def sample_function(f: Function, X: Array, jacobian: Function | None) -> tuple[Array, Array]:
     """Values (S, n) and Jacobians (S, n, m) of f at X (S, m)."""
+    if not callable(f):
+        raise DataError(f"f must be a function of a point (m,) or of a batch (S, m), got {type(f).__name__}.")
     evaluate = batch_form(f, X)
     F = evaluate(X)
     if jacobian is None:
@@ -34,16 +37,24 @@ def batch_form(f: Function, X: Array) -> Callable[[Array], Array]:
     function of one point is never mistaken for one of a batch, not even where S = m.
     """
     few = X[: min(3, len(X))]
-    try:
-        rows = np.stack([np.atleast_1d(np.asarray(f(x), dtype=np.float64)) for x in few])
-    except (TypeError, ValueError, IndexError):
-        rows = None
+    rows = None
+    with suppress(TypeError, ValueError, IndexError):  # as functions of a batch raise on a point
+        given = [f(x) for x in few]
+        if given[0] is None:
+            raise UnbraidError("f returned None: does it lack a return statement?")
+        rows = np.stack([np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in given])
     if rows is not None and rows.ndim != 2:
         rows = None
     if rows is not None and not all(takes_batches(f, few[:size], rows[:size]) for size in {1, len(few)}):
         return lambda points: np.stack([np.atleast_1d(np.asarray(f(x), dtype=np.float64)) for x in points])
     if rows is None:
-        trial = np.asarray(f(few), dtype=np.float64)
+        try:
+            trial = np.asarray(f(few), dtype=np.float64)
+        except (TypeError, ValueError, IndexError) as error:
+            raise DataError(
+                f"f must map a point ({X.shape[1]},) to (n,), or a batch (S, {X.shape[1]}) to (S, n); "
+                f"it took neither, and the last error was: {error}"
+            ) from error
         if trial.ndim == 0 or len(trial) != len(few):
             raise DataError(
                 f"f must map a point ({X.shape[1]},) to (n,), or a batch (S, {X.shape[1]}) to (S, n); "

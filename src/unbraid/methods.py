@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from unbraid.bases import Basis, BSpline
 from unbraid.coupling import Coupling, as_coupling
+from unbraid.polish import Polish
 from unbraid.stopping import Stopping
 
 
@@ -35,6 +36,8 @@ class AlternatingMethod:
         Let the model have a free output offset.
     scaled
         Work in balanced units, so that the user's do not matter.
+    polish
+        Gauss–Newton steps from the ends of the sweeps, or None.
     """
 
     name: str
@@ -45,6 +48,7 @@ class AlternatingMethod:
     normalised: bool
     offset: bool
     scaled: bool
+    polish: Polish | None = None
 
 
 def dejonghe2025(
@@ -98,15 +102,42 @@ def dejonghe2025(
     )
 
 
-def default() -> AlternatingMethod:
-    """What `decouple` uses without a method: CMTF-BSD with the anchored step and a free output offset."""
+def default(
+    coupling: float | Coupling = 0.1,
+    max_sweeps: int | None = None,
+    tolerance: float = 1e-6,
+    *,
+    polish: bool = True,
+    max_seconds: float | None = None,
+) -> AlternatingMethod:
+    """What `decouple` uses without a method: short runs of CMTF-BSD, then Gauss–Newton on the promising ones.
+
+    Parameters
+    ----------
+    coupling
+        λ, a number or a `GrowingCoupling`.
+    max_sweeps, tolerance, max_seconds
+        Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
+    polish
+        Whether Gauss–Newton steps follow.
+
+    Notes
+    -----
+    The sweeps have the anchored step and a free output offset, in balanced units.
+    """
+    sweeps = max_sweeps if max_sweeps is not None else SEARCH_SWEEPS if polish else 300
     return AlternatingMethod(
         name="default",
-        coupling=as_coupling(0.1),
-        stopping=Stopping(),
+        coupling=as_coupling(coupling),
+        stopping=Stopping(sweeps, tolerance, max_seconds=max_seconds),
         basis=BSpline(df=12, degree=3),
         anchored=True,
         normalised=True,
         offset=True,
         scaled=True,
+        polish=Polish() if polish else None,
     )
+
+
+SEARCH_SWEEPS = 40
+"""Sweeps before the polish: enough to tell promising starts from others."""

@@ -42,6 +42,11 @@ class Problem:
     F: Array | None
     J: Array | None
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "J"):  # the last to be set: the problem is complete, and checked
+            raise DataError(f"A Problem cannot be changed: make a new one instead of setting {name}.")
+        super().__setattr__(name, value)
+
     def __init__(self, X: npt.ArrayLike, F: npt.ArrayLike | None = None, J: npt.ArrayLike | None = None) -> None:
         if F is None and J is None:
             raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
@@ -148,6 +153,8 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 def numbers(name: str, given: Any) -> Array:
     """The given thing as float64, or a sentence about why it is not one."""
+    if given is None:
+        raise DataError(f"{name} must be an array of numbers, got None.")
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
     try:

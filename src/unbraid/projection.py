@@ -49,12 +49,32 @@ class Projection:
 
     def feasible(self, placement: Placement, z: Array) -> Array:
         """Coordinates a (starts, r, K) of functions that obey the constraints, from any numbers z of that shape."""
+        return self.from_shape_coordinates(placement, np.where(self.bounded(z.shape[-1]), np.abs(z), z))
+
+    def bounded(self, size: int) -> BoolArray:
+        """Which of the coordinates z (r, K) a constraint keeps from being negative."""
+        orders = [size if constraint is None else constraint.order for constraint in self.constraints]
+        return np.arange(size) >= np.array(orders)[:, None]
+
+    def shape_coordinates(self, placement: Placement, a: Array) -> Array:
+        """The coordinates z (starts, r, K) in which constraints read z ≥ 0, less rounding errors below zero."""
+        z = a.copy()
+        for constraint, branches in self.groups:
+            if constraint is not None:
+                some = (slice(None), list(branches))
+                shape = placement.select(some).differentiate(a[some], constraint.order)
+                shape[..., constraint.order :] = np.maximum(constraint.sign * shape[..., constraint.order :], 0.0)
+                z[some] = shape
+        return z
+
+    def from_shape_coordinates(self, placement: Placement, z: Array) -> Array:
+        """The inverse of `shape_coordinates`, for z ≥ 0 exactly feasible."""
         a = z.copy()
         for constraint, branches in self.groups:
             if constraint is not None:
                 some = (slice(None), list(branches))
                 shape = z[some]
-                shape[..., constraint.order :] = constraint.sign * np.abs(shape[..., constraint.order :])
+                shape[..., constraint.order :] *= constraint.sign
                 a[some] = placement.select(some).integrate(shape, constraint.order)
         return a
 

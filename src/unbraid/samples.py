@@ -36,6 +36,17 @@ class Samples:
     weight: Array
     jacobian_norm: float
 
+    @property
+    def norm(self) -> float:
+        """What objectives are measured in: ‖J‖², or the spread of F without Jacobians (1 where that is 0)."""
+        if self.J is None and self.F is not None:
+            return float(np.sum(np.square(self.F - self.F.mean(axis=0)))) or 1.0
+        return self.jacobian_norm or 1.0
+
+    def jacobian(self, part: slice) -> Array:
+        """J of a block of samples in the solver's units: a copy, (block, n·m)."""
+        return self.J[part] * self.weight
+
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Self:
         """The problem in those units. J is not copied."""

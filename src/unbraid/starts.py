@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unbraid.arrays import Array
 from unbraid.iterate import Callback, Observe, Progress, Run, iterate
-from unbraid.solvers.alternating import AlternatingProjection
+from unbraid.solvers.alternating import AlternatingProjection, GivenModel
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 
@@ -50,14 +49,13 @@ def run_starts(
 
 def run_from(
     solver: AlternatingProjection,
-    W0: Array,
-    slopes_and_values: tuple[Array, Array],
+    model: GivenModel,
     rng: np.random.Generator,
     stopping: Stopping,
     callback: Callback | None = None,
 ) -> tuple[list[Run], Status | None]:
-    """Run the one start that begins at given directions and functions."""
-    state = solver.start_from(W0, *slopes_and_values, rng)
+    """Run the one start that begins at a given model."""
+    state = solver.start_from(model, rng)
     observe = observer(callback, 0, 1, 1, stopping, [])
     return iterate(solver, state, 1, stopping, time.perf_counter(), observe), None
 

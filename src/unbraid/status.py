@@ -11,15 +11,15 @@ class Status(enum.Enum):
     >>> from unbraid import Status
     >>> Status.OUT_OF_SWEEPS.converged
     False
-    >>> print(Status.OUT_OF_SWEEPS.advice)
-    The sweep budget ran out before the stopping rule was met: raise `max_sweeps`, or use the best iterate as it is.
+    >>> print(Status.INTERRUPTED.advice)
+    Interrupted by the user: this is the best iterate found until then.
     """
 
     RUNNING = "Still at work."
     CONVERGED = "The stopping rule was met."
     TARGET_REACHED = "The objective reached its target."
     OUT_OF_SWEEPS = (
-        "The sweep budget ran out before the stopping rule was met: raise `max_sweeps`, "
+        "The budget ran out before the stopping rule was met: pass a method with a larger `max_sweeps`, "
         "or use the best iterate as it is."
     )
     OUT_OF_TIME = "The time limit was reached: raise `max_seconds`, or use the best iterate as it is."

@@ -44,7 +44,7 @@ class Units:
             f_scale = np.std(problem.F, axis=0)
         return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
 
-    def model(self, W0: Array, W1: Array, bias: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
+    def model(self, W0: Array, W1: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
         """Lift one iterate into the user's units, with unit rows of W0.
 
         From u = W0 z to u' = W0' x: u' = (u + V center) / β with V = W0 / x_scale and β the lengths of
@@ -54,7 +54,7 @@ class Units:
         length = positive(np.linalg.norm(V, axis=-1), otherwise=1.0, noise=0.0)
         moved = placement.moved(1.0 / length, (V @ self.center) / length)
         branches = [FittedBranch(basis, moved.select(j), a[j]) for j in range(len(W0))]
-        return DecoupledModel(V / length[:, None], W1 * self.f_scale[:, None], branches, bias * self.f_scale)
+        return DecoupledModel(V / length[:, None], W1 * self.f_scale[:, None], branches)
 
 
 def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:

@@ -10,6 +10,7 @@ are linear. The paper's coefficients c, with c[0] the constant, are read off by 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from unbraid.arrays import Array, BoolArray
@@ -67,12 +68,20 @@ class Placement(ABC):
         """The same, with `other` in place of the entries at `which` of the first of two leading axes."""
 
     @abstractmethod
+    def joined(self, others: Sequence[Self]) -> Self:
+        """These and others, one after another along the first leading axis."""
+
+    @abstractmethod
     def domain(self) -> Array:
         """The range of u that the basis was placed on: (..., 2)."""
 
     @abstractmethod
     def moved(self, scale: Array, shift: Array) -> Self:
         """The placement for inputs scale · u + shift: the same `a` then means the same function."""
+
+    @abstractmethod
+    def plus(self, a: Array, constant: Array) -> Array:
+        """The coordinates of functions a (..., K) plus constants (...)."""
 
     @abstractmethod
     def at(self, u: Array) -> Any:
@@ -108,6 +117,10 @@ class Placement(ABC):
 
         Returns them and, of the same shape, the rounding errors they carry.
         """
+
+    def differentiate(self, a: Array, order: int) -> Array:
+        """The inverse of `integrate`. For bases that carry constraints."""
+        raise TypeError(f"{type(self).__name__} carries no constraints")
 
     def integrate(self, z: Array, order: int) -> Array:
         """The coordinates a (..., K) from z: z[order:] are the `shape_coefficients` of that order,

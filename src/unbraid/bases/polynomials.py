@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -73,11 +74,19 @@ class PlacedPolynomial(Placement):
     def merged(self, which: BoolArray, other: Self) -> Self:
         return type(self)(np.where(which[:, None, None], other.range, self.range), self.degree)
 
+    def joined(self, others: Sequence[Self]) -> Self:
+        return type(self)(np.concatenate([self.range, *(other.range for other in others)]), self.degree)
+
     def domain(self) -> Array:
         return self.range
 
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.range * scale[..., None] + shift[..., None], self.degree)
+
+    def plus(self, a: Array, constant: Array) -> Array:
+        a = a.copy()
+        a[..., 0] += constant
+        return a
 
     def at(self, u: Array) -> Prepared:
         low, high = self.range[..., :1], self.range[..., 1:]

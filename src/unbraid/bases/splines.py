@@ -16,6 +16,7 @@ because a clamped spline starts at a_0. Scaling or shifting u moves the knots an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Literal, Self
@@ -133,11 +134,17 @@ class PlacedSpline(Placement):
     def merged(self, which: BoolArray, other: Self) -> Self:
         return type(self)(np.where(which[:, None, None], other.breakpoints, self.breakpoints), self.degree)
 
+    def joined(self, others: Sequence[Self]) -> Self:
+        return type(self)(np.concatenate([self.breakpoints, *(other.breakpoints for other in others)]), self.degree)
+
     def domain(self) -> Array:
         return self.breakpoints[..., [0, -1]]
 
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
+
+    def plus(self, a: Array, constant: Array) -> Array:
+        return a + constant[..., None]
 
     def at(self, u: Array) -> kernel.Located:
         return kernel.locate(u, self.breakpoints)
@@ -203,6 +210,12 @@ class PlacedSpline(Placement):
         knot_rounding = np.finfo(float).eps * np.abs(self.breakpoints).max(axis=-1, keepdims=True)
         error += np.abs(slopes) * (2.0 * knot_rounding / (self.degree * self.supports()))  # knots far from zero
         return np.diff(slopes), error[..., 1:] + error[..., :-1]
+
+    def differentiate(self, a: Array, order: int) -> Array:
+        if order == 2:
+            slopes = self.slope_coefficients(a)
+            return np.concatenate([a[..., :1], slopes[..., :1], np.diff(slopes)], axis=-1)
+        return a.copy() if order == 0 else np.diff(a, prepend=0.0)
 
     def integrate(self, z: Array, order: int) -> Array:
         if order == 0:

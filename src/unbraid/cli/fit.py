@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from unbraid.fit import Fit
 from unbraid.methods import AlternatingMethod
 from unbraid.status import Status
 
-METHODS = {"default": methods.default, "dejonghe2025": methods.dejonghe2025}
+METHODS: dict[str, Callable[[], AlternatingMethod]] = {
+    "default": methods.default,
+    "dejonghe2025": methods.dejonghe2025,
+}
 SHAPES: dict[str, type[Constraint]] = {one.means: one for one in CONSTRAINTS}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,9 +48,20 @@ class State:
 
 
 @dataclass(frozen=True)
+class GivenModel:
+    """A model to start from, in the solver's units: W0 (r, m), W1 (n, r), slopes G and values R (S, r)."""
+
+    W0: Array
+    W1: Array
+    G: Array
+    R: Array
+
+
+@dataclass(frozen=True)
 class AlternatingProjection:
     """The solver, on given samples. See the module's text for its parts."""
 
+    resolution: ClassVar[float] = 1e-14
     samples: Samples
     basis: Basis
     projection: Projection
@@ -73,12 +84,17 @@ class AlternatingProjection:
         placement, at, _ = self._place(W0)
         return self._state(W0, placement, at, self.projection.feasible(placement, z), tuple(rngs))
 
-    def start_from(self, W0: Array, G: Array, R: Array | None, rng: np.random.Generator) -> State:
-        """A single start at given directions W0 (r, m), slopes G and values R, both (S, r)."""
-        placement, at, _ = self._place(W0[None])
-        values = R.T[None] if R is not None and self.samples.F is not None else None
-        a = self.projection(placement, at, G.T[None], values, self.coupling.at(0))
-        return self._state(W0[None], placement, at, a, (rng,))
+    def project_model(self, model: GivenModel) -> Iterates:
+        """The model nearest to a given one in the basis and its constraints, as a batch of one."""
+        placement, at, _ = self._place(model.W0[None])
+        a = self.projection(placement, at, model.G.T[None], model.R.T[None], max(self.coupling.final, 1.0))
+        return Iterates(model.W0[None], model.W1[None], placement, a)
+
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+        """A single start at a given model."""
+        one = self.project_model(model)
+        placement, at, _ = self._place(one.W0)
+        return self._state(one.W0, placement, at, one.a, (rng,), one.W1)
 
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One sweep of Algorithm 1."""
@@ -140,14 +156,6 @@ class AlternatingProjection:
             gram=state.gram[index],
             rngs=tuple(state.rngs[i] for i in index),
         )
-
-    def bias(self, W0: Array, W1: Array, placement: Placement, a: Array) -> Array:
-        """The output offset (n,) of one model, in the solver's units: zero unless it is free."""
-        if not self.offset or self.samples.F is None:
-            return np.zeros(len(W1))
-        R = placement.evaluate(a, placement.at(W0 @ self.samples.X.T))
-        offset: Array = self.samples.F.mean(axis=0) - W1 @ R.mean(axis=-1)
-        return offset
 
     def _state(
         self,

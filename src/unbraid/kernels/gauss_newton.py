@@ -1,0 +1,85 @@
+r"""The Gauss–Newton system of the decoupling problem, without its Jacobian.
+
+Unknowns of branch j: w1_j (n), w0_j (m) and the coordinates a_j (K). With u = W0 x the residuals are
+
+    J_s - Σ_j w1_j g'_j(u_js) w0_jᵀ        and        √λ (F_s - Σ_j w1_j g_j(u_js)).
+
+Per branch and sample, derivatives with respect to w0_j (through u) and a_j are numbers times fixed
+directions: slopes φ_j = [x g''_j, B'_j] times w1_j w0_jᵀ, and values ψ_j = [x g'_j, B_j] times w1_j. Everything
+else is explicit in w1_j and w0_j. With M1 = W1ᵀ W1, M0 = W0 W0ᵀ every block of the normal matrix is then an
+elementwise product of small Gram matrices,
+
+    ⟨φ_j, φ_l⟩ M1_jl M0_jl + λ ⟨ψ_j, ψ_l⟩ M1_jl + terms in ⟨φ_j, g'_l⟩, ⟨g'_j, g'_l⟩, ⟨ψ_j, g_l⟩, ⟨g_j, g_l⟩,
+
+so nothing of the size n·m·S·unknowns is ever built. Shapes: W0 (B, r, m), W1 (B, n, r), G and R (B, S, r), features
+(B, S, r, m + K); B is the axis of starts. Unknowns are ordered (r, n + m + K): branch by branch w1, w0, a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbraid.arrays import Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over samples that the normal matrix is made of; f = m + K features a branch.
+
+    phi_phi (B, r f, r f) = ⟨φ, φ⟩, phi_g (B, r f, r) = ⟨φ, g'⟩, GG (B, r, r) = ⟨g', g'⟩, and
+    psi_psi (B, r f, r f) = λ ⟨ψ, ψ⟩, psi_r (B, r f, r) = λ ⟨ψ, g⟩, RR (B, r, r) = λ ⟨g, g⟩.
+    Absent data leave zeros.
+    """
+
+    phi_phi: Array
+    phi_g: Array
+    GG: Array
+    psi_psi: Array
+    psi_r: Array
+    RR: Array
+
+
+def features(X: Array, by_direction: Array, design: Array) -> Array:
+    """[x · by_direction, design] as (B, S, r, m + K), from X (S, m), (B, r, S) and (B, r, S, K)."""
+    m, K = X.shape[1], design.shape[-1]
+    B, r, S = by_direction.shape
+    result = np.empty((B, S, r, m + K))
+    np.multiply(X[:, None, :], by_direction.mT[..., None], out=result[..., :m])
+    result[..., m:] = np.moveaxis(design, -3, -2)
+    return result
+
+
+def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
+    """The Gauss–Newton matrix (B, r, q, r, q) with q = n + m + K."""
+    B, n, r = W1.shape
+    m = W0.shape[-1]
+    M1, M0 = W1.mT @ W1, W0 @ W0.mT
+    f = sums.phi_phi.shape[-1] // r
+    N = np.zeros((B, r, n + f, r, n + f))
+    both, outer, inner = slice(n, None), slice(0, n), slice(n, n + m)
+
+    def branchwise(weights: Array) -> Array:
+        return weights[:, :, None, :, None]
+
+    shape = (B, r, f, r, f)
+    N[:, :, both, :, both] = sums.phi_phi.reshape(shape) * branchwise(M1 * M0)
+    N[:, :, both, :, both] += sums.psi_psi.reshape(shape) * branchwise(M1)
+
+    # w0 as it stands in J = W1 diag(g') W0: ⟨φ_j, g'_l⟩ M1_jl W0_jk, and its mirror image
+    phi_G = sums.phi_g.reshape(B, r, f, r)
+    explicit = (phi_G * M1[:, :, None, :])[..., None] * W0[:, :, None, None, :]
+    N[:, :, both, :, inner] += explicit
+    N[:, :, inner, :, both] += explicit.transpose(0, 3, 4, 1, 2)
+    N[:, :, inner, :, inner] += branchwise(M1 * sums.GG) * np.eye(m)[:, None, :]
+
+    # w1: ⟨g'_j, φ_l⟩ M0_jl W1_il + ⟨g_j, ψ_l⟩ W1_il, then w1 with the explicit w0, then w1 with w1
+    psi_R = sums.psi_r.reshape(B, r, f, r)
+    mixed = phi_G.transpose(0, 3, 1, 2) * M0[..., None] + psi_R.transpose(0, 3, 1, 2)  # (B, j, l, f)
+    cross = W1[:, None, :, :, None] * mixed[:, :, None]  # (B, j, i, l, f)
+    cross[..., :m] += (W1[:, None, :, :] * sums.GG[:, :, None, :])[..., None] * W0[:, :, None, None, :]
+    N[:, :, outer, :, both] = cross
+    N[:, :, both, :, outer] = cross.transpose(0, 3, 4, 1, 2)
+    N[:, :, outer, :, outer] = branchwise(M0 * sums.GG + sums.RR) * np.eye(n)[:, None, :]
+    return N

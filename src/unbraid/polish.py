@@ -1,0 +1,133 @@
+"""From the search to the minimiser: which starts are worth Gauss–Newton steps, and when enough have had them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unbraid.iterate import Callback, Iterates, Run, iterate
+from unbraid.metrics import direction_angles
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.starts import observer
+from unbraid.status import Status
+from unbraid.stopping import Stopping
+from unbraid.trace import Trace
+
+EXACT = 1e-24
+"""A relative objective below this is an exact solution: nothing better is to be found."""
+AGREEMENT = 1e-3
+"""Two polished starts whose objectives differ by less than this share of themselves have found the same minimum."""
+SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
+"""Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
+SETTLING_STEPS = 20
+"""Steps that W1 and the coefficients get on the final knots."""
+BATCH_ENTRIES = 1 << 20
+"""Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
+
+
+@dataclass(frozen=True)
+class Polish:
+    """How to polish.
+
+    Parameters
+    ----------
+    stopping
+        When a start has had enough steps.
+    candidates
+        How many starts are polished at most.
+    at_once
+        How many are polished before looking whether more are needed.
+    """
+
+    stopping: Stopping = field(default_factory=lambda: Stopping(max_sweeps=200, tolerance=1e-7, target=1e-27))
+    candidates: int = 16
+    at_once: int = 4
+
+
+def polish_runs(
+    solver: GaussNewton, runs: Sequence[Run], settings: Polish, callback: Callback | None = None
+) -> tuple[list[Run], Status | None]:
+    """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
+
+    Second members of the groups of like starts come last: they are polished only to confirm.
+    """
+    began = time.perf_counter()
+    order = promising(runs)[: settings.candidates]
+    entries = len(solver.samples.X) * runs[0].best.W0.shape[1] * (solver.samples.X.shape[1] + solver.basis.size)
+    at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
+    result = list(runs)
+    for first in range(0, len(order), at_once):
+        chunk = order[first : first + at_once]
+        state = solver.start(joined([runs[i].best for i in chunk]))
+        observe = observer(callback, first, len(chunk), len(order), settings.stopping, [])
+        try:
+            polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
+        except KeyboardInterrupt:
+            return result, Status.INTERRUPTED
+        for i, run in zip(chunk, polished, strict=True):
+            result[i] = continued(runs[i], run)
+        if any(run.status is Status.INTERRUPTED for run in polished):
+            return result, Status.INTERRUPTED
+        if enough([result[i].objective for i in order[: first + at_once]]):
+            break
+    return result, None
+
+
+def settle(solver: GaussNewton, run: Run) -> Run:
+    """A polished run with its knots at the quantiles of the inputs it ended with, so that they span just these.
+
+    Directions stay; W1 and the coefficients are fitted again.
+    """
+    final = replace(solver, directions_fixed=True)
+    state = final.start(final.placed_anew(run.best))
+    stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-9)
+    (settled,) = iterate(final, state, 1, stopping, time.perf_counter())
+    return replace(run, best=settled.best, objective=settled.objective)
+
+
+def promising(runs: Sequence[Run]) -> list[int]:
+    """Runs by objective, one of each group of like ones first, then the others."""
+    firsts: list[int] = []
+    others: list[int] = []
+    for i in sorted(range(len(runs)), key=lambda i: runs[i].objective):
+        group = others if any(alike(runs[i], runs[k]) for k in firsts) else firsts
+        group.append(i)
+    return [*firsts[:1], *others[:1], *firsts[1:], *others[1:]] if others else firsts
+
+
+def alike(one: Run, other: Run) -> bool:
+    """Whether two starts seem to be on their way to the same minimum."""
+    if abs(one.objective - other.objective) > SAME_OBJECTIVE * max(one.objective, other.objective):
+        return False
+    return float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
+
+
+def enough(objectives: Sequence[float]) -> bool:
+    """Whether one start is exact, or the best two agree."""
+    best = sorted(objectives)[:2]
+    return best[0] < EXACT or (len(best) == 2 and best[1] - best[0] <= AGREEMENT * best[0])
+
+
+def continued(search: Run, polished: Run) -> Run:
+    """A run and its polish as one; a polish that gained nothing is forgotten."""
+    before, after = search.trace, polished.trace
+    trace = Trace(
+        np.concatenate([before.objective, after.objective]),
+        np.concatenate([before.jacobian_error, after.jacobian_error]),
+        before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
+    )
+    best = polished if polished.objective <= search.objective else search
+    return replace(best, status=polished.status, trace=trace)
+
+
+def joined(batches: Sequence[Iterates]) -> Iterates:
+    """Batches of models as one batch."""
+    return Iterates(
+        np.concatenate([one.W0 for one in batches]),
+        np.concatenate([one.W1 for one in batches]),
+        batches[0].placement.joined([one.placement for one in batches[1:]]),
+        np.concatenate([one.a for one in batches]),
+    )
