@@ -108,6 +108,7 @@ def default(
     tolerance: float = 1e-6,
     *,
     polish: bool = True,
+    max_steps: int = 200,
     max_seconds: float | None = None,
 ) -> AlternatingMethod:
     """What `decouple` uses without a method: short runs of CMTF-BSD, then Gauss–Newton on the promising ones.
@@ -120,6 +121,8 @@ def default(
         Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
     polish
         Whether Gauss–Newton steps follow.
+    max_steps
+        How many steps each polished start gets at most.
 
     Notes
     -----
@@ -135,7 +138,7 @@ def default(
         normalised=True,
         offset=True,
         scaled=True,
-        polish=Polish() if polish else None,
+        polish=Polish.with_steps(max_steps) if polish else None,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
+from unbraid.errors import check_whole
 from unbraid.iterate import Callback, Iterates, Run, iterate
 from unbraid.metrics import direction_angles
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -45,6 +47,12 @@ class Polish:
     stopping: Stopping = field(default_factory=lambda: Stopping(max_sweeps=200, tolerance=1e-7, target=1e-27))
     candidates: int = 16
     at_once: int = 4
+
+    @classmethod
+    def with_steps(cls, max_steps: int) -> Self:
+        """The defaults, with another budget of steps."""
+        check_whole("max_steps", max_steps, 1)
+        return cls(replace(cls().stopping, max_sweeps=max_steps))
 
 
 def polish_runs(

@@ -19,8 +19,8 @@ class Status(enum.Enum):
     CONVERGED = "The stopping rule was met."
     TARGET_REACHED = "The objective reached its target."
     OUT_OF_SWEEPS = (
-        "The budget ran out before the stopping rule was met: pass a method with a larger `max_sweeps`, "
-        "or use the best iterate as it is."
+        "The budget ran out before the stopping rule was met: give the method a larger `max_sweeps` "
+        "(or `max_steps` of its polish), or use the best iterate as it is."
     )
     OUT_OF_TIME = "The time limit was reached: raise `max_seconds`, or use the best iterate as it is."
     INTERRUPTED = "Interrupted by the user: this is the best iterate found until then."

@@ -18,6 +18,7 @@ from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
 from unbraid.fit import Fit
 from unbraid.methods import AlternatingMethod
+from unbraid.polish import Polish
 from unbraid.status import Status
 
 METHODS: dict[str, Callable[[], AlternatingMethod]] = {
@@ -45,6 +46,7 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random starts.")
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
+@click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
 @click.option("--paper-layout", is_flag=True, help="Samples come last: X (m, S), F (n, S), J (n, m, S).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
 def command(
@@ -57,6 +59,7 @@ def command(
     seed: int,
     method: str,
     max_sweeps: int | None,
+    max_steps: int | None,
     paper_layout: bool,
     output: Path,
     **shapes: bool,
@@ -66,7 +69,7 @@ def command(
     Ctrl-C ends the search and keeps the best model found until then.
     """
     constraint = chosen_constraint(shapes)
-    basis, solver = BSpline(df, degree), chosen_method(method, coupling, max_sweeps)
+    basis, solver = BSpline(df, degree), chosen_method(method, coupling, max_sweeps, max_steps)
     check_output(output, data)
     problem = read_problem(data, paper_layout)
     with progress_bar("Decoupling") as callback:
@@ -86,13 +89,19 @@ def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
     return SHAPES[chosen[0]]() if chosen else None
 
 
-def chosen_method(name: str, coupling: float | None, max_sweeps: int | None) -> AlternatingMethod:
+def chosen_method(
+    name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None
+) -> AlternatingMethod:
     """The method, with its own settings where none were given."""
     method = METHODS[name]()
     if coupling is not None:
         method = replace(method, coupling=as_coupling(coupling))
     if max_sweeps is not None:
         method = replace(method, stopping=replace(method.stopping, max_sweeps=max_sweeps))
+    if max_steps is not None:
+        if method.polish is None:
+            raise click.UsageError(f"--max-steps is for methods with a polish, and {name} has none.")
+        method = replace(method, polish=Polish.with_steps(max_steps))
     return method
 
 
