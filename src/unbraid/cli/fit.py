@@ -90,7 +90,7 @@ def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
 
 
 def chosen_method(
-    name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None
+    name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None = None
 ) -> AlternatingMethod:
     """The method, with its own settings where none were given."""
     method = METHODS[name]()
