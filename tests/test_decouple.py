@@ -319,6 +319,28 @@ def test_progress_is_told_after_every_sweep() -> None:
     assert seen[-1].best <= seen[0].best
 
 
+def test_progress_tells_the_search_from_the_polish() -> None:
+    seen: list[Progress] = []
+    problem, _ = ub.datasets.trig(rng=0)
+    ub.decouple(problem, 3, starts=3, rng=0, callback=seen.append)
+    phases = [progress.phase for progress in seen]
+    assert phases == sorted(phases, reverse=True)
+    assert set(phases) == {"search", "polish"}
+    assert seen[-1].best <= min(progress.best for progress in seen if progress.phase == "search")
+
+
+def test_ctrl_c_in_the_polish_gives_the_best_so_far() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "polish" and progress.done > 12:
+            raise KeyboardInterrupt
+
+    fit = ub.decouple(problem, 3, starts=3, rng=0, callback=interrupt)
+    assert fit.status is ub.Status.INTERRUPTED
+    assert fit.objective < 1e-3
+
+
 def interrupt_after(sweeps: int) -> object:
     calls = iter(range(10**6))
 

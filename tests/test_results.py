@@ -67,7 +67,7 @@ def test_the_scale_of_an_output_makes_no_fit_fail() -> None:
     for draw in range(200):
         rng = np.random.default_rng(draw)
         problem = scale_problem(float(np.exp(rng.uniform(0.0, np.log(300.0)))), rng)
-        fit = ub.decouple(problem, 4, basis=ub.BSpline(df=20), starts=2, rng=draw)
+        fit = ub.decouple(problem, 4, basis=ub.BSpline(df=20), starts=1, rng=draw)
         assert fit.output_errors is not None
         worst.append(fit.output_errors.max())
     assert max(worst) < 20.0

@@ -54,10 +54,11 @@ class Measure(NamedTuple):
 class Progress(NamedTuple):
     """What a progress callback is told after each sweep.
 
-    `done` counts sweeps over all starts, `total` is the most there can be; `best` is the lowest
-    objective so far; `running` starts are still at work.
+    `phase` is "search" for sweeps and "polish" for Gauss–Newton steps. `done` counts those over all starts of the
+    phase, `total` is the most there can be; `best` is the lowest objective so far; `running` starts are at work.
     """
 
+    phase: str
     done: int
     total: int
     running: int

@@ -44,7 +44,7 @@ class Polish:
         How many are polished before looking whether more are needed.
     """
 
-    stopping: Stopping = field(default_factory=lambda: Stopping(max_sweeps=200, tolerance=1e-7, target=1e-27))
+    stopping: Stopping = field(default_factory=lambda: Stopping(200, tolerance=1e-5, target=1e-27, patience=5))
     candidates: int = 16
     at_once: int = 4
 
@@ -70,7 +70,8 @@ def polish_runs(
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
         state = solver.start(joined([runs[i].best for i in chunk]))
-        observe = observer(callback, first, len(chunk), len(order), settings.stopping, [])
+        here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
+        observe = observer(callback, "polish", here, len(order), settings.stopping, earlier)
         try:
             polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
         except KeyboardInterrupt:

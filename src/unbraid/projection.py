@@ -39,7 +39,7 @@ class Projection:
     def __call__(self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float) -> Array:
         """Coordinates a (starts, r, K) of the nearest functions; G and R are (starts, r, S)."""
         normal = placement.normal_equations(at, G, R, coupling)
-        mean_value = np.zeros(G.shape[:-1]) if R is None else R.mean(axis=-1)
+        mean_value = np.zeros(G.shape[:-1]) if R is None else R.sum(axis=-1) / R.shape[-1]
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))

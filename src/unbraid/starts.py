@@ -33,7 +33,8 @@ def run_starts(
     runs: list[Run] = []
     for first in range(0, len(rngs), batch):
         chunk = rngs[first : first + batch]
-        observe = observer(callback, first, len(chunk), len(rngs), stopping, [run.objective for run in runs])
+        here, earlier = range(first, first + len(chunk)), [run.objective for run in runs]
+        observe = observer(callback, "search", here, len(rngs), stopping, earlier)
         try:
             state = solver.random_start(rank, chunk)
             runs += iterate(solver, state, len(chunk), stopping, began, observe)
@@ -56,20 +57,20 @@ def run_from(
 ) -> tuple[list[Run], Status | None]:
     """Run the one start that begins at a given model."""
     state = solver.start_from(model, rng)
-    observe = observer(callback, 0, 1, 1, stopping, [])
+    observe = observer(callback, "search", range(1), 1, stopping, [])
     return iterate(solver, state, 1, stopping, time.perf_counter(), observe), None
 
 
 def observer(
-    callback: Callback | None, first: int, chunk: int, starts: int, stopping: Stopping, earlier: Sequence[float]
+    callback: Callback | None, phase: str, batch: range, starts: int, stopping: Stopping, earlier: Sequence[float]
 ) -> Observe | None:
-    """Turn what the loop tells of one batch into progress over all starts."""
+    """Turn what the loop tells of one batch of the starts into progress over all of them."""
     if callback is None:
         return None
     most = stopping.max_sweeps
 
     def observe(sweep: int, running: int, best: float) -> None:
-        done = (first + chunk - running) * most + running * sweep
-        callback(Progress(done, starts * most, running, min(best, *earlier, np.inf)))
+        done = (batch.stop - running) * most + running * sweep
+        callback(Progress(phase, done, starts * most, running, min(best, *earlier, np.inf)))
 
     return observe

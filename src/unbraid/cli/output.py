@@ -60,7 +60,7 @@ def progress_bar(title: str) -> Iterator[Callback | None]:
         task = bar.add_task(title, total=None, told="")
 
         def show(progress: Progress) -> None:
-            told = f"{progress.running} running, best objective {progress.best:.3g} (Ctrl-C keeps the best)"
+            told = f"{progress.phase}, {progress.running} running, best {progress.best:.3g} (Ctrl-C keeps the best)"
             bar.update(task, completed=progress.done, total=progress.total, told=told)
 
         yield show

@@ -27,7 +27,10 @@ def inverse(A: Array) -> Array:
 def pseudo_inverse(A: Array) -> Array:
     """The pseudo-inverse of symmetric positive semidefinite A, e.g. of the Gram matrix of factors."""
     result = inverse(A)
-    condition = A.max(axis=(-2, -1)) * np.abs(result).max(axis=(-2, -1))  # A is largest on its diagonal
+    size = np.abs(result)
+    if A.max(initial=0.0) * size.max(initial=0.0) < WELL_CONDITIONED:  # all of them at once, nearly always
+        return result
+    condition = A.max(axis=(-2, -1)) * size.max(axis=(-2, -1))  # A is largest on its diagonal
     poor = ~(condition < WELL_CONDITIONED)
     if poor.any():
         result[poor] = spectral_pseudo_inverse(A[poor])

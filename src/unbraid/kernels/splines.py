@@ -17,6 +17,7 @@ come before them, so that every operation runs over all pieces of all splines at
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -111,12 +112,17 @@ def combine(a: Array, M: Array) -> Array:
     return P
 
 
+@cache
+def exponents(powers: int, axes: int) -> Array:
+    """1, 2, …, powers - 1 along the first of so many axes."""
+    return np.arange(1.0, powers).reshape(-1, *[1] * (axes - 1))
+
+
 def differentiate(P: Array, breakpoints: Array) -> Array:
     """d/du of pieces P (q, ..., I), or of basis functions by `differentiate_basis`: one power less."""
     if len(P) == 1:
         return np.zeros_like(P)
-    powers = np.arange(1.0, len(P)).reshape(-1, *[1] * (P.ndim - 1))
-    return P[1:] * powers * (2.0 / widths(breakpoints))
+    return P[1:] * exponents(len(P), P.ndim) * (2.0 / widths(breakpoints))
 
 
 def differentiate_basis(M: Array, breakpoints: Array) -> Array:
@@ -166,7 +172,7 @@ def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> A
     powers = M.shape[1]
     values = coupling * sums
     slopes = sums[: 2 * powers - 3] * (2.0 / widths(breakpoints)) ** 2
-    p = np.arange(1.0, powers).reshape(-1, *[1] * (sums.ndim - 1))
+    p = exponents(powers, sums.ndim)
     half_way = values[:powers] * M[:, 0, None]
     term = np.empty_like(half_way)
     for q in range(1, powers):
@@ -182,7 +188,7 @@ def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> A
 def right_sums(G_sums: Array, R_sums: Array | None, breakpoints: Array, coupling: float) -> Array:
     """Moments (d + 1, ..., I) whose `basis_sums` are B'ᵀ G + λ B̃ᵀ R, from moments of G (d, …) and R (d + 1, …)."""
     by_power = np.zeros((len(G_sums) + 1, *G_sums.shape[1:])) if R_sums is None else coupling * R_sums
-    p = np.arange(1.0, len(by_power)).reshape(-1, *[1] * (G_sums.ndim - 1))
+    p = exponents(len(by_power), G_sums.ndim)
     by_power[1:] += p * (2.0 / widths(breakpoints)) * G_sums
     return by_power
 
