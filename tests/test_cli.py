@@ -328,7 +328,7 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "160"},
     )
     os.close(theirs)
-    drawn = until_seen(ours, b"best objective")
+    drawn = until_seen(ours, b"running, best")
     running.send_signal(signal.SIGINT)
     drawn += until_seen(ours, b"never drawn")
     os.close(ours)
