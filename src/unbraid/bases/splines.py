@@ -156,8 +156,7 @@ class PlacedSpline(Placement):
         return kernel.horner(P, at)
 
     def value_and_slope(self, a: Array, at: kernel.Located) -> tuple[Array, Array]:
-        P = kernel.combine(a, self.value_pieces)
-        return kernel.horner(P, at), kernel.horner(kernel.differentiate(P, self.breakpoints), at)
+        return kernel.horner_with_slope(kernel.combine(a, self.value_pieces), at)
 
     def design(self, u: Array, derivative: int = 0) -> Array:
         M = self.value_pieces
@@ -172,9 +171,8 @@ class PlacedSpline(Placement):
     def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
         M, breakpoints, d = self.value_pieces, self.breakpoints, self.degree
         sums = kernel.moments(at, 2 * d + 1)
-        R_sums = None if R is None else kernel.moments(at, d + 1, R)
         gram = kernel.gram_shares(M, sums, breakpoints, 0.0 if R is None else coupling)
-        right = kernel.right_sums(kernel.moments(at, d, G), R_sums, breakpoints, coupling)
+        right = kernel.right_moments(at, d, G, R, coupling)
         mean = kernel.basis_sums(M, sums)
         mean /= at.t.shape[-1]
         return NormalEquations(

@@ -34,12 +34,15 @@ class Located:
         (..., S), the interval of each sample, numbered through all leading axes.
     t
         (..., S), the position in it, in [-1, 1] for samples inside the breakpoints.
+    rate
+        (..., S), dt/du = 2 / h there.
     intervals
         I, how many intervals one row of breakpoints has.
     """
 
     interval: IndexArray
     t: Array
+    rate: Array
     intervals: int
 
 
@@ -55,11 +58,11 @@ def locate(u: Array, breakpoints: Array) -> Located:
         count += (u >= breakpoints[..., k, None]).view(np.uint8)  # adding booleans would convert them first
     rows = np.arange(breakpoints[..., 0].size, dtype=np.intp).reshape(breakpoints.shape[:-1])
     interval = count + (rows * intervals)[..., None]
-    slope = 2.0 / widths(breakpoints)
+    rate = (2.0 / widths(breakpoints)).ravel().take(interval)
     middle = 0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1])
     t = u - middle.ravel().take(interval)
-    t *= slope.ravel().take(interval)
-    return Located(interval, t, intervals)
+    t *= rate
+    return Located(interval, t, rate, intervals)
 
 
 def widths(breakpoints: Array) -> Array:
@@ -140,6 +143,20 @@ def horner(P: Array, at: Located) -> Array:
     return value
 
 
+def horner_with_slope(P: Array, at: Located) -> tuple[Array, Array]:
+    """The values that `horner` gives, and d/du of them, from one look at the coefficients: (..., S) each."""
+    by_power = P.reshape(len(P), -1)
+    value: Array = by_power[-1].take(at.interval)
+    slope = np.zeros_like(value)
+    for p in range(len(P) - 2, -1, -1):
+        slope *= at.t
+        slope += value
+        value *= at.t
+        value += by_power[p].take(at.interval)
+    slope *= at.rate
+    return value, slope
+
+
 def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
     """The d + 1 functions that do not vanish at each sample, and the index of the first.
 
@@ -149,16 +166,16 @@ def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
     return values, at.interval % at.intervals
 
 
-def moments(at: Located, count: int, weights: Array | None = None) -> Array:
-    """Σ over the samples of each interval of w t^p, p = 0 … count - 1: (count, ..., I)."""
+def moments(at: Located, count: int) -> Array:
+    """Σ over the samples of each interval of t^p, p = 0 … count - 1: (count, ..., I)."""
     lead = at.t.shape[:-1]
     cells = at.intervals * math.prod(lead)
     where, t = at.interval.ravel(), at.t.ravel()
-    power = t.copy() if weights is None else weights.flatten()
+    power = t.copy()
     sums = np.empty((count, cells))
-    sums[0] = np.bincount(where, None if weights is None else power, minlength=cells)
+    sums[0] = np.bincount(where, minlength=cells)
     for p in range(1, count):
-        if p > 1 or weights is not None:
+        if p > 1:
             power *= t
         sums[p] = np.bincount(where, power, minlength=cells)
     return sums.reshape(count, *lead, at.intervals)
@@ -185,12 +202,23 @@ def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> A
     return shares
 
 
-def right_sums(G_sums: Array, R_sums: Array | None, breakpoints: Array, coupling: float) -> Array:
-    """Moments (d + 1, ..., I) whose `basis_sums` are B'ᵀ G + λ B̃ᵀ R, from moments of G (d, …) and R (d + 1, …)."""
-    by_power = np.zeros((len(G_sums) + 1, *G_sums.shape[1:])) if R_sums is None else coupling * R_sums
-    p = exponents(len(by_power), G_sums.ndim)
-    by_power[1:] += p * (2.0 / widths(breakpoints)) * G_sums
-    return by_power
+def right_moments(at: Located, degree: int, G: Array, R: Array | None, coupling: float) -> Array:
+    """Moments (d + 1, ..., I) whose `basis_sums` are B'ᵀ G + λ B̃ᵀ R.
+
+    A power t^p counts λ R t^p as a value and p (2/h) G t^(p-1) as a slope.
+    """
+    cells = at.intervals * math.prod(at.t.shape[:-1])
+    where, t = at.interval.ravel(), at.t.ravel()
+    slopes = (at.rate * G).ravel()
+    values = np.zeros_like(slopes) if R is None else (coupling * R).ravel()
+    sums = np.empty((degree + 1, cells))
+    sums[0] = np.bincount(where, values, minlength=cells)
+    for p in range(1, degree + 1):
+        values *= t
+        if p > 1:
+            slopes *= t
+        sums[p] = np.bincount(where, values + p * slopes, minlength=cells)
+    return sums.reshape(degree + 1, *at.t.shape[:-1], at.intervals)
 
 
 def basis_sums(M: Array, sums: Array) -> Array:
