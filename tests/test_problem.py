@@ -326,3 +326,22 @@ def test_deliberate_errors_are_value_errors_too() -> None:
     """Code that expects NumPy's habits keeps working."""
     with pytest.raises(ValueError, match="Neither F nor J"):
         ub.Problem([[1.0]])
+
+
+def test_arrays_with_samples_first_are_not_taken_for_the_papers_layout() -> None:
+    X, F, J = np.ones((30, 3)), np.ones((30, 2)), np.ones((30, 2, 3))
+    with pytest.raises(ub.UnbraidError, match=r"use Problem\(X, F, J\)"):
+        ub.Problem.from_paper_layout(X, F, J)
+
+
+def test_a_problem_cannot_be_changed() -> None:
+    problem = ub.Problem(np.ones((5, 2)), np.ones((5, 1)))
+    with pytest.raises(ub.UnbraidError, match="make a new one"):
+        problem.X = np.zeros((5, 2))
+
+
+def test_none_and_masked_arrays_are_refused() -> None:
+    with pytest.raises(ub.UnbraidError, match="X must be an array of numbers, got None"):
+        ub.Problem(None, np.ones(5))  # type: ignore[arg-type]
+    with pytest.raises(ub.UnbraidError, match="F has masked entries"):
+        ub.Problem(np.ones((5, 2)), np.ma.masked_greater(np.arange(5.0), 3.0))

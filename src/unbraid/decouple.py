@@ -171,8 +171,8 @@ def check_settings(
     constraints = per_branch(constraint, rank, basis)
     if problem.J is None:
         raise DataError(
-            "This problem has values only, and this solver works on Jacobians: pass J (S, n, m) as well, "
-            "or let Problem.from_function(f, X) compute it."
+            "This problem has values F only, and this solver works on Jacobians: give J (S, n, m) as well, "
+            "or, where f can be called, let Problem.from_function(f, X) compute it."
         )
     if basis.size > problem.S:
         layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""

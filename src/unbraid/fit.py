@@ -22,7 +22,7 @@ AGREEING = 5.0
 """Degrees within which all directions of a start must meet the best start's to count as the same solution."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StartSummary:
     """How one start ended.
 
@@ -42,6 +42,10 @@ class StartSummary:
     sweeps: int
     status: Status
     angle: float
+
+    def __repr__(self) -> str:
+        ended = f"objective {self.objective:.3g} after {counted(self.sweeps, 'sweep')}"
+        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {self.status.name})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,11 +102,12 @@ class Fit:
             listed = ", ".join(f"{e:.2g}" for e in self.output_errors[:6])
             more = ", …" if len(self.output_errors) > 6 else ""
             errors.append(f"output errors {listed}{more} %")
+        agree = "agrees" if self.agreeing == 1 else "agree"
         lines = [
             f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
             f"  model   {self.model!r}",
             f"  method  {self.method}, {self.basis!r}",
-            f"  starts  {self.agreeing} of {counted(len(self.starts), 'start')} agree on the directions",
+            f"  starts  {self.agreeing} of {counted(len(self.starts), 'start')} {agree} on the directions",
             f"  status  {self.status.name}: {self.status.advice}",
         ]
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])

@@ -60,6 +60,8 @@ def branches(
     """
     check_matplotlib()
     model = fit_or_model.model if isinstance(fit_or_model, Fit) else fit_or_model
+    if not isinstance(model, DecoupledModel):
+        raise DataError(f"branches draws a Fit or a DecoupledModel, got a {type(model).__name__}.")
     panels = new_axes(model.rank) if axes is None else np.atleast_1d(np.array(axes, dtype=object)).ravel()
     if len(panels) != model.rank:
         raise DataError(f"axes must hold one axes for each of the {model.rank} branches, got {len(panels)}.")

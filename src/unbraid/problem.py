@@ -87,6 +87,11 @@ class Problem:
             if array is not None and array.ndim != axes:
                 layout = {"X": "(m, S)", "F": "(n, S)", "J": "(n, m, S)"}[name]
                 raise DataError(f"{name} must be {layout} in the paper's layout, got shape {array.shape}.")
+        if fits_sample_layout(points, values, jacobians):
+            raise DataError(
+                f"In the paper's layout samples come last, X (m, S), but X {points.shape} and the others "
+                "have them first: use Problem(X, F, J)."
+            )
         return cls(
             points.T,
             None if values is None else values.T,
@@ -215,7 +220,8 @@ def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
     layout = {"X": "(S, m)", "F": "(S, n)", "J": "(S, n, m)"}
     for name, array in given.items():
         if array is not None and array.ndim != dimensions[name]:
-            raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.")
+            advice = " With one input and one output, pass J[:, None, None]." if name == "J" and array.ndim == 1 else ""
+            raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.{advice}")
     S, m = X.shape
     paper = " This looks like the paper's layout, samples last: use Problem.from_paper_layout(X, F, J)."
     hint = paper if fits_paper_layout(X, F, J) else ""
@@ -227,6 +233,13 @@ def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
             if not hint and J.shape == (S, m, n):
                 hint = " Its last two axes look swapped."
             raise DataError(f"J must be (S, n, m) = {(S, n, m)}, got {J.shape}.{hint}")
+
+
+def fits_sample_layout(X: Array, F: Array | None, J: Array | None) -> bool:
+    """Whether the arrays are (S, m), (S, n), (S, n, m), and cannot be (m, S), (n, S), (n, m, S)."""
+    S, m = X.shape
+    first = (F is None or F.shape[0] == S) and (J is None or (J.shape[0] == S and J.shape[2] == m))
+    return first and not fits_paper_layout(X, F, J)
 
 
 def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:

@@ -17,7 +17,7 @@ class EventKind(enum.Enum):
     NOT_FINITE = "a step produced inf or nan and the start was given up"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Event:
     """One unusual thing: when, where and what.
 
@@ -37,6 +37,9 @@ class Event:
     kind: EventKind
     branch: int | None = None
     value: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Event({self})"
 
     def __str__(self) -> str:
         where = "" if self.branch is None else f", branch {self.branch}"
