@@ -38,9 +38,7 @@ class Samples:
 
     @property
     def norm(self) -> float:
-        """What objectives are measured in: ‖J‖², or the spread of F without Jacobians (1 where that is 0)."""
-        if self.J is None and self.F is not None:
-            return float(np.sum(np.square(self.F - self.F.mean(axis=0)))) or 1.0
+        """What objectives are measured in: ‖J‖², or 1 where that is 0."""
         return self.jacobian_norm or 1.0
 
     def jacobian(self, part: slice) -> Array:

@@ -126,7 +126,7 @@ class AlternatingProjection:
         """Both residuals of the model that the state stands for, at the final λ."""
         data = self.samples
         jacobian = factors.jacobian_misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
-        scale = data.jacobian_norm or 1.0
+        scale = data.norm
         if data.F is None or state.R is None:
             return Measure(jacobian / scale, jacobian / scale)
         values = factors.values_misfit(self._centred(data.F), state.W1, self._centred(state.R))

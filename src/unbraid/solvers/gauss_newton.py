@@ -137,11 +137,10 @@ class GaussNewton:
     def _misfits(self, iterates: Iterates, at: Evaluated) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and ‖F - F̂‖², (B,) each, from residuals, so exact to their own last digits."""
         jacobian, values = np.zeros(len(iterates.W0)), np.zeros(len(iterates.W0))
-        if self.samples.J is not None:
-            directions = factors.khatri_rao(iterates.W1, iterates.W0).mT
-            for part in blocks(len(self.samples.X), directions[..., 0, :].size):
-                residual = self.samples.jacobian(part) - at.G[:, part] @ directions
-                jacobian += np.sum(residual * residual, axis=(-2, -1))
+        directions = factors.khatri_rao(iterates.W1, iterates.W0).mT
+        for part in blocks(len(self.samples.X), directions.shape[-1]):
+            residual = self.samples.jacobian(part) - at.G[:, part] @ directions
+            jacobian += np.sum(residual * residual, axis=(-2, -1))
         if self.samples.F is not None:
             residual = self._values_residual(iterates.W1, at.R)
             values += np.sum(residual * residual, axis=(-2, -1))
@@ -163,48 +162,57 @@ class GaussNewton:
 
     def _quadratic_model(self, iterates: Iterates, at: Evaluated) -> tuple[Array, Array]:
         """Normal matrix (B, r, q, r, q) and -gradient (B, r, q), summed over blocks of samples."""
+        W0, W1 = iterates.W0, iterates.W1
+        (B, n, r), f = W1.shape, W0.shape[-1] + self.basis.size
+        descent = np.zeros((B, r, n + f))
+        slopes = self._slopes_part(iterates, at, descent)
+        if self.samples.F is None:
+            values = np.zeros((B, r * f, r * f)), np.zeros((B, r * f, r)), np.zeros((B, r, r))
+        else:
+            values = self._values_part(iterates, at, descent)
+        return kernel.normal_matrix(W0, W1, kernel.Moments(*slopes, *values)), descent
+
+    def _slopes_part(self, iterates: Iterates, at: Evaluated, descent: Array) -> tuple[Array, Array, Array]:
+        """The sums ⟨φ, φ⟩, ⟨φ, g'⟩ and ⟨g', g'⟩; what the Jacobians' residuals push goes into `descent`."""
         W0, W1, placement, a = iterates.W0, iterates.W1, iterates.placement, iterates.a
         (B, n, r), m = W1.shape, W0.shape[-1]
         f = m + a.shape[-1]
-        S, lam = len(self.samples.X), self.coupling
-        phi_phi, phi_g = np.zeros((B, r * f, r * f)), np.zeros((B, r * f, r))
-        psi_psi, psi_r = np.zeros_like(phi_phi), np.zeros_like(phi_g)
-        descent, mean = np.zeros((B, r, n + f)), np.zeros((B, r * f))
-        T = np.zeros((B, n * m, r))
+        phi_phi, phi_g, T = np.zeros((B, r * f, r * f)), np.zeros((B, r * f, r)), np.zeros((B, n * m, r))
         directions = factors.khatri_rao(W1, W0)
-        GG, RR = at.G.mT @ at.G, np.zeros((B, r, r))
-        if self.samples.F is not None:
-            residual_F = self._values_residual(W1, at.R)
-            R = at.R - at.R.mean(axis=-2, keepdims=True) if self.offset else at.R
-            RR = lam * (R.mT @ R)
-            descent[..., :n] += lam * (residual_F.mT @ R).mT
-            along = residual_F @ W1
-        for part in blocks(S, 4 * B * r * f):
-            u, X = at.u[..., part], self.samples.X[part]
-            if self.samples.J is not None:
-                curvature = placement.evaluate(a, placement.at(u), 2)
-                phi = kernel.features(X, curvature, placement.design(u, 1))
-                residual = self.samples.jacobian(part) - at.G[:, part] @ directions.mT
-                descent[..., n:] += np.einsum("bsrf,bsr->brf", phi, residual @ directions)
-                T += residual.mT @ at.G[:, part]
-                flat = phi.reshape(B, -1, r * f)
-                phi_phi += flat.mT @ flat
-                phi_g += flat.mT @ at.G[:, part]
-            if self.samples.F is not None:
-                psi = kernel.features(X, at.G[:, part].mT, placement.design(u))
-                descent[..., n:] += lam * np.einsum("bsrf,bsr->brf", psi, along[:, part])
-                flat = psi.reshape(B, -1, r * f)
-                psi_psi += flat.mT @ flat
-                psi_r += flat.mT @ R[:, part]
-                mean += flat.sum(axis=-2) / S
-        if self.samples.J is not None:
-            descent[..., :n] += factors.contract_inputs(T, W0).mT
-            descent[..., n : n + m] += factors.contract_outputs(T, W1).mT
+        for part in blocks(len(self.samples.X), 4 * r * f):
+            u, G = at.u[..., part], at.G[:, part]
+            curvature = placement.evaluate(a, placement.at(u), 2)
+            phi = kernel.features(self.samples.X[part], curvature, placement.design(u, 1))
+            residual = self.samples.jacobian(part) - G @ directions.mT
+            descent[..., n:] += np.einsum("bsrf,bsr->brf", phi, residual @ directions)
+            T += residual.mT @ G
+            flat = phi.reshape(B, -1, r * f)
+            phi_phi += flat.mT @ flat
+            phi_g += flat.mT @ G
+        descent[..., :n] += factors.contract_inputs(T, W0).mT
+        descent[..., n : n + m] += factors.contract_outputs(T, W1).mT
+        return phi_phi, phi_g, at.G.mT @ at.G
+
+    def _values_part(self, iterates: Iterates, at: Evaluated, descent: Array) -> tuple[Array, Array, Array]:
+        """The sums λ ⟨ψ, ψ⟩, λ ⟨ψ, g⟩ and λ ⟨g, g⟩, centred where the offset is free, and the values' push."""
+        W1, placement = iterates.W1, iterates.placement
+        (B, n, r), S = W1.shape, len(self.samples.X)
+        f = iterates.W0.shape[-1] + iterates.a.shape[-1]
+        psi_psi, psi_r, mean = np.zeros((B, r * f, r * f)), np.zeros((B, r * f, r)), np.zeros((B, r * f))
+        residual = self.coupling * self._values_residual(W1, at.R)
+        R = at.R - at.R.mean(axis=-2, keepdims=True) if self.offset else at.R
+        descent[..., :n] += (residual.mT @ R).mT
+        along = residual @ W1
+        for part in blocks(S, 4 * r * f):
+            psi = kernel.features(self.samples.X[part], at.G[:, part].mT, placement.design(at.u[..., part]))
+            descent[..., n:] += np.einsum("bsrf,bsr->brf", psi, along[:, part])
+            flat = psi.reshape(B, -1, r * f)
+            psi_psi += flat.mT @ flat
+            psi_r += flat.mT @ R[:, part]
+            mean += flat.sum(axis=-2) / S
         if self.offset:
             psi_psi -= S * mean[:, :, None] * mean[:, None, :]
-        GG = GG if self.samples.J is not None else np.zeros_like(GG)
-        sums = kernel.Moments(phi_phi, phi_g, GG, lam * psi_psi, lam * psi_r, RR)
-        return kernel.normal_matrix(W0, W1, sums), descent
+        return self.coupling * psi_psi, self.coupling * psi_r, self.coupling * (R.mT @ R)
 
     def _coordinates(self, placement: Placement) -> Array | None:
         """The matrices T (B, r, K, K) with a = T z, the z that steps are taken in; None where no branch is bounded."""
