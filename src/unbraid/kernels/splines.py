@@ -187,19 +187,12 @@ def gram_shares(M: Array, sums: Array, breakpoints: Array, coupling: float) -> A
     Σ_pq M[k, p] C[p, q] M[j, q] with C[p, q] = λ A[p + q] + p q (2/h)² A[p + q - 2], A = sums (2d + 1, ..., I).
     """
     powers = M.shape[1]
-    values = coupling * sums
+    p = np.arange(powers)
+    C = (coupling * sums)[p[:, None] + p]
     slopes = sums[: 2 * powers - 3] * (2.0 / widths(breakpoints)) ** 2
-    p = exponents(powers, sums.ndim)
-    half_way = values[:powers] * M[:, 0, None]
-    term = np.empty_like(half_way)
-    for q in range(1, powers):
-        C = values[q : q + powers].copy()
-        C[1:] += (q * p) * slopes[q - 1 : q + powers - 2]
-        half_way += np.multiply(C, M[:, q, None], out=term)
-    shares = M[:, None, 0] * half_way[:, 0]
-    for q in range(1, powers):
-        shares += np.multiply(M[:, None, q], half_way[:, q], out=term)
-    return shares
+    inner = exponents(powers, sums.ndim)
+    C[1:, 1:] += inner[:, None] * inner * slopes[p[:-1, None] + p[:-1]]
+    return contract("kp...,jp...->kj...", M, contract("pq...,jq...->jp...", C, M))
 
 
 def right_moments(at: Located, degree: int, G: Array, R: Array | None, coupling: float) -> Array:
@@ -223,10 +216,19 @@ def right_moments(at: Located, degree: int, G: Array, R: Array | None, coupling:
 
 def basis_sums(M: Array, sums: Array) -> Array:
     """Σ_p M[k, p] sums[p]: each interval's share of Σ_s w_s N(u_s), (d + 1, ..., I)."""
-    shares: Array = M[:, 0] * sums[0]
-    for p in range(1, M.shape[1]):
-        shares += M[:, p] * sums[p]
-    return shares
+    return contract("kp...,p...->k...", M, sums[: M.shape[1]])
+
+
+def contract(subscripts: str, A: Array, B: Array) -> Array:
+    """`einsum` over small axes of A and B, for all pieces (..., I) at once.
+
+    A single piece is computed beside a copy of itself: alone, NumPy would add up in another order, and a
+    spline's last bits would depend on whether it has company.
+    """
+    if math.prod(A.shape[2:]) == 1:
+        return contract(subscripts, A.repeat(2, axis=-1), B.repeat(2, axis=-1))[..., :1]
+    result: Array = np.einsum(subscripts, A, B)
+    return result
 
 
 def assemble_matrix(shares: Array) -> Array:
