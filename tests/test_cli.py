@@ -201,7 +201,7 @@ def test_misuse_is_one_sentence_and_leaves_no_file(folder: Path, arguments: str,
     [
         ({"A": np.ones(3), "B": np.ones(3)}, "no array named X: it holds the arrays A, B"),
         ({"X": np.ones((30, 2))}, "has X but neither F nor J"),
-        ({"X": np.ones((30, 2)), "F": np.ones((30, 1))}, "values only"),
+        ({"X": np.ones((30, 2)), "F": np.ones((30, 1))}, "values F only"),
         ({"X": np.ones((30, 2)), "F": np.full((30, 1), np.nan)}, "F has 30 entries that are NaN or infinite"),
         ({"X": np.array([["a", "b"]]), "F": np.ones((1, 1))}, "X must be an array of real numbers"),
         ({"X": np.array([{}], dtype=object), "F": np.ones((1, 1))}, "pickled Python objects"),
