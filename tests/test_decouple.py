@@ -23,11 +23,6 @@ seeds = st.integers(0, 2**31)
 SHORT = ub.methods.dejonghe2025(max_sweeps=25, tolerance=0.0)
 
 
-def read_only(problem: ub.Problem) -> ub.Problem:
-    assert not problem.X.flags.writeable
-    return problem
-
-
 def same_fit(one: ub.Fit, other: ub.Fit) -> bool:
     """Bit for bit."""
     return (
@@ -213,7 +208,7 @@ def test_constraints_per_branch_hold_for_their_branch() -> None:
 # --- stopping ------------------------------------------------------------------------------------------
 
 
-def stopped(method: AlternatingMethod, **settings: object) -> ub.Fit:
+def stopped(method: AlternatingMethod) -> ub.Fit:
     problem, _ = ub.datasets.trig(rng=0)
     return ub.decouple(problem, 3, method=method, starts=2, rng=0)
 
