@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import interpolate, ndimage
 
 import unbraid as ub
 from registry import (
     BASES,
-    EPS,
     KINDS,
     POLYNOMIALS,
     SPLINES,
@@ -30,7 +28,6 @@ from unbraid.bases import Basis, Polynomial
 from unbraid.bases.splines import SplineBasis
 from unbraid.branch import FittedBranch
 from unbraid.kernels import splines as kernel
-from unbraid.kernels.knots import quantile_breakpoints
 
 every_basis = pytest.mark.parametrize("basis", BASES, ids=repr)
 every_spline = pytest.mark.parametrize("basis", SPLINES, ids=repr)
@@ -373,71 +370,6 @@ def test_a_branch_does_not_write_to_its_inputs(basis: Basis) -> None:
 def test_only_first_and_second_derivatives_are_offered(order: object) -> None:
     with pytest.raises(ub.UnbraidError, match="order must be 1 or 2"):
         random_branch(BASES[0], 0).derivative([0.0], order)  # type: ignore[arg-type]
-
-
-# Where the breakpoints go.
-
-
-@given(u=inputs(), intervals=st.integers(1, 25))
-def test_breakpoints_strictly_increase(u: Array, intervals: int) -> None:
-    breakpoints = quantile_breakpoints(u, intervals)
-    assert breakpoints.shape == (intervals + 1,)
-    assert np.all(np.diff(breakpoints) > 0.0)
-
-
-@given(
-    u=hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e9, 1e9, allow_subnormal=False)),
-    intervals=st.integers(1, 25),
-)
-@example(u=np.array([1.0, 1.0 + EPS, 1.0 + 1e-11]), intervals=12)
-@example(u=np.array([0.0]), intervals=3)
-def test_breakpoints_strictly_increase_whatever_the_floats(u: Array, intervals: int) -> None:
-    assert np.all(np.diff(quantile_breakpoints(u, intervals)) > 0.0)
-
-
-@given(u=inputs(), intervals=st.integers(1, 25))
-def test_breakpoints_begin_and_end_with_the_inputs(u: Array, intervals: int) -> None:
-    breakpoints = quantile_breakpoints(u, intervals)
-    if np.ptp(u) > 1e-9 * np.abs(u).max():
-        assert (breakpoints[0], breakpoints[-1]) == (u.min(), u.max())
-    else:
-        assert breakpoints[0] < u.min() <= u.max() < breakpoints[-1]
-
-
-@given(u=distinct_inputs(size=80), intervals=st.integers(1, 12))
-def test_breakpoints_of_distinct_values_are_quantiles(u: Array, intervals: int) -> None:
-    expected = np.quantile(u, np.linspace(0.0, 1.0, intervals + 1))
-    np.testing.assert_allclose(quantile_breakpoints(u, intervals), expected, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("values", [2, 3, 4, 5, 6])
-@given(seed=seeds, intervals=st.integers(1, 20))
-def test_breakpoints_of_few_values_are_quantiles_of_those(values: int, seed: int, intervals: int) -> None:
-    rng = np.random.default_rng(seed)
-    distinct = np.sort(rng.choice(np.arange(-20.0, 21.0), values, replace=False))
-    u = rng.permutation(np.concatenate([distinct, np.repeat(distinct[0], 200)]))
-    breakpoints = quantile_breakpoints(u, intervals)
-    assert np.all(np.diff(breakpoints) > 0.0)
-    if intervals > 1:
-        expected = np.quantile(distinct, np.linspace(0.0, 1.0, intervals + 1))
-        np.testing.assert_allclose(breakpoints, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("constant", [0.0, 1.0, -3e-5, 1e9])
-def test_breakpoints_of_a_constant_surround_it(constant: float) -> None:
-    breakpoints = quantile_breakpoints(np.full(30, constant), 6)
-    assert np.all(np.diff(breakpoints) > 0.0)
-    np.testing.assert_allclose(breakpoints.mean(), constant, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(np.ptp(breakpoints), abs(constant) or 1.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
-def test_breakpoints_survive_a_point_mass_among_very_many_samples(share: float) -> None:
-    rng = np.random.default_rng(0)
-    u = np.where(rng.random(2_000_000) < share, 0.0, rng.uniform(-1.0, 1.0, 2_000_000))
-    breakpoints = quantile_breakpoints(u, 20)
-    assert np.all(np.diff(breakpoints) > 1e-3)
-    assert (breakpoints[0], breakpoints[-1]) == (u.min(), u.max())
 
 
 @given(seed=seeds)

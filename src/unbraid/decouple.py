@@ -90,7 +90,7 @@ def decouple(
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     solver = AlternatingProjection(
-        samples, basis, projection, method.coupling, method.anchored, method.normalised, method.offset
+        samples, basis, projection, method.coupling, method.anchored, method.normalised, method.offset, method.evenness
     )
     generator = as_generator(rng)
     with single_blas_thread():
@@ -100,7 +100,7 @@ def decouple(
             runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
         else:
             runs, cut = [unswept(solver, given_model(problem, units, init))], None
-        finisher = GaussNewton(samples, basis, projection, method.coupling.final, method.offset)
+        finisher = GaussNewton(samples, basis, projection, method.coupling.final, method.offset, method.evenness)
         if method.polish is not None and cut is None:
             runs, cut = polish_runs(finisher, runs, method.polish, callback)
         runs.sort(key=lambda run: run.objective)

@@ -37,11 +37,12 @@ def check_whole(name: str, value: object, least: int) -> None:
         raise SettingError(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
-def check_number(name: str, value: object, least: float) -> None:
-    """Refuse anything but a finite real number of at least `least`."""
+def check_number(name: str, value: object, least: float, most: float = inf) -> None:
+    """Refuse anything but a finite real number from `least` to `most`."""
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not least <= float(value) < inf:  # type: ignore[arg-type]
-        raise SettingError(f"{name} must be a finite number of at least {least:g}, got {value!r}.")
+    if not real or not least <= float(value) <= most or float(value) == inf:  # type: ignore[arg-type]
+        accepted = f"finite number of at least {least:g}" if most == inf else f"number from {least:g} to {most:g}"
+        raise SettingError(f"{name} must be a {accepted}, got {value!r}.")
 
 
 def as_generator(rng: object) -> np.random.Generator:

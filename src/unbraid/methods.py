@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from unbraid.bases import Basis, BSpline
 from unbraid.coupling import Coupling, as_coupling
+from unbraid.errors import check_number
 from unbraid.polish import Polish
 from unbraid.stopping import Stopping
 
@@ -36,6 +37,8 @@ class AlternatingMethod:
         Let the model have a free output offset.
     scaled
         Work in balanced units, so that the user's do not matter.
+    evenness
+        Knots at quantiles of a branch's inputs (0), evenly over their range (1), or in between.
     polish
         Gauss–Newton steps from the ends of the sweeps, or None.
     """
@@ -48,6 +51,7 @@ class AlternatingMethod:
     normalised: bool
     offset: bool
     scaled: bool
+    evenness: float = 0.0
     polish: Polish | None = None
 
 
@@ -107,6 +111,7 @@ def default(
     max_sweeps: int | None = None,
     tolerance: float = 1e-6,
     *,
+    evenness: float = 0.5,
     polish: bool = True,
     max_steps: int = 200,
     max_seconds: float | None = None,
@@ -119,6 +124,9 @@ def default(
         λ, a number or a `GrowingCoupling`.
     max_sweeps, tolerance, max_seconds
         Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
+    evenness
+        Where knots go: at quantiles of a branch's inputs (0, as the paper has it), evenly over their range (1), or
+        in between: at quantiles of a mixture of the two distributions.
     polish
         Whether Gauss–Newton steps follow.
     max_steps
@@ -128,6 +136,7 @@ def default(
     -----
     The sweeps have the anchored step and a free output offset, in balanced units.
     """
+    check_number("evenness", evenness, 0.0, 1.0)
     sweeps = max_sweeps if max_sweeps is not None else SEARCH_SWEEPS if polish else 300
     return AlternatingMethod(
         name="default",
@@ -138,6 +147,7 @@ def default(
         normalised=True,
         offset=True,
         scaled=True,
+        evenness=evenness,
         polish=Polish.with_steps(max_steps) if polish else None,
     )
 

@@ -86,7 +86,7 @@ def polish_runs(
 
 
 def settle(solver: GaussNewton, run: Run) -> Run:
-    """A polished run with its knots at the quantiles of the inputs it ended with, so that they span just these.
+    """A polished run with its knots placed on the inputs it ended with, so that they span just these.
 
     Directions stay; W1 and the coefficients are fitted again.
     """

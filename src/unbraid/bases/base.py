@@ -36,8 +36,12 @@ class Basis(ABC):
         """How many coefficients a branch has, the constant among them."""
 
     @abstractmethod
-    def place(self, u: Array) -> Placement:
-        """Fix knots or range from branch inputs u (..., S); each leading entry on its own."""
+    def place(self, u: Array, evenness: float = 0.0) -> Placement:
+        """Fix knots or range from branch inputs u (..., S); each leading entry on its own.
+
+        Knots lie at quantiles of u (evenness 0), evenly over its range (1), or in between. A basis without
+        knots has no use for it.
+        """
 
     @abstractmethod
     def placement_from(self, arrays: dict[str, Array]) -> Placement:

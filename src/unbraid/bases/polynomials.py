@@ -12,7 +12,7 @@ from unbraid.arrays import Array, BoolArray, blocks
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
-from unbraid.kernels.knots import quantile_breakpoints
+from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.legendre import legendre
 
 
@@ -36,8 +36,8 @@ class Polynomial(Basis):
     def size(self) -> int:
         return self.degree + 1
 
-    def place(self, u: Array) -> PlacedPolynomial:
-        return PlacedPolynomial(quantile_breakpoints(u, 1), self.degree)
+    def place(self, u: Array, evenness: float = 0.0) -> PlacedPolynomial:
+        return PlacedPolynomial(breakpoints(u, 1), self.degree)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedPolynomial:
         return PlacedPolynomial(arrays["range"], self.degree)

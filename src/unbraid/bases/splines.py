@@ -1,7 +1,7 @@
 r"""B-splines: the paper's internal functions, equations (4) and (5).
 
-With df degrees of freedom and degree d there are df - d interior knots, at quantiles of u, and a
-branch has df + 1 coefficients. The two representations of the paper,
+With df degrees of freedom and degree d there are df - d interior knots, at quantiles of u or closer to
+evenly spaced ones, and a branch has df + 1 coefficients. The two representations of the paper,
 
     (value)  g(u)  = c_0 + Σ_{j=1}^{df} c_j N_{j,d}(u)            (first function dropped)
     (slope)  g'(u) =       Σ_{j=1}^{df} c_j N_{j,d-1}(u),   g = c_0 + ∫ g'
@@ -27,7 +27,7 @@ from unbraid.arrays import Array, BoolArray
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.errors import SettingError, check_whole
 from unbraid.kernels import splines as kernel
-from unbraid.kernels.knots import quantile_breakpoints
+from unbraid.kernels.knots import breakpoints
 
 Representation = Literal["value", "slope"]
 
@@ -42,8 +42,8 @@ class SplineBasis(Basis):
     def size(self) -> int:
         return self.df + 1
 
-    def place(self, u: Array) -> PlacedSpline:
-        return PlacedSpline(quantile_breakpoints(u, self.df - self.degree + 1), self.degree)
+    def place(self, u: Array, evenness: float = 0.0) -> PlacedSpline:
+        return PlacedSpline(breakpoints(u, self.df - self.degree + 1, evenness), self.degree)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSpline:
         return PlacedSpline(arrays["breakpoints"], self.degree)
@@ -56,7 +56,7 @@ class SplineBasis(Basis):
 
 @dataclass(frozen=True)
 class BSpline(SplineBasis):
-    """B-splines with quantile knots.
+    """B-splines. The method places the knots: at quantiles of the branch's inputs, or more evenly.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class BSpline(SplineBasis):
 
 @dataclass(frozen=True)
 class PiecewiseLinear(SplineBasis):
-    """Continuous piecewise-linear branches with df - 1 interior kinks at quantiles.
+    """Continuous piecewise-linear branches with df - 1 interior kinks, placed by the method.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where the breakpoints go: quantiles of u, and what to do when values of u repeat."""
+"""Where the breakpoints go: by the samples, evenly, or between the two; and what to do when values of u repeat."""
 
 from functools import lru_cache
 
@@ -10,29 +10,52 @@ SMALLEST_GAP = 1e-6
 """Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""
 
 
-def quantile_breakpoints(u: Array, intervals: int) -> Array:
-    """Breakpoints at the 0, 1/I, …, 1 quantiles of u (..., S): strictly increasing, (..., I + 1).
+def breakpoints(u: Array, intervals: int, evenness: float = 0.0) -> Array:
+    """Breakpoints for u (..., S), strictly increasing, (..., I + 1), from its least to its largest value.
 
-    Where quantiles coincide (discrete inputs, few distinct values) the quantiles of the distinct
-    values are taken; where u is constant, an interval of width 1 (or |u|) around it.
+    They are the 0, 1/I, …, 1 quantiles of a mixture: of the samples with weight 1 - evenness, of the uniform
+    distribution over their range with weight evenness. Where quantiles coincide (discrete inputs, few distinct
+    values) those of the distinct values are taken; where u is constant, an interval of width 1 (or |u|) around it.
     """
     ordered = np.sort(u, axis=-1)
-    breakpoints = sorted_quantiles(ordered, intervals)
-    gaps = breakpoints[..., 1:] - breakpoints[..., :-1]
-    span = breakpoints[..., -1:] - breakpoints[..., :1]
+    result = mixture_quantiles(ordered, intervals, evenness)
+    gaps = result[..., 1:] - result[..., :-1]
+    span = result[..., -1:] - result[..., :1]
     apart = gaps > SMALLEST_GAP * span
     if not apart.all():
         for row in map(tuple, np.argwhere(~apart.all(axis=-1))):
-            breakpoints[row] = distinct_breakpoints(ordered[row], intervals)
-    return breakpoints
+            result[row] = distinct_breakpoints(ordered[row], intervals, evenness)
+    return result
 
 
-def sorted_quantiles(ordered: Array, intervals: int) -> Array:
-    """Linearly interpolated quantiles of values sorted along the last axis."""
-    below, above, share = quantile_positions(ordered.shape[-1], intervals)
-    low = ordered.take(below, axis=-1)
-    high = ordered.take(above, axis=-1)
-    return low + (high - low) * share
+def mixture_quantiles(ordered: Array, intervals: int, evenness: float) -> Array:
+    """Quantiles of the mixture that `breakpoints` describes, from values sorted along the last axis."""
+    if evenness == 0.0:
+        below, above, share = quantile_positions(ordered.shape[-1], intervals)
+        low = ordered.take(below, axis=-1)
+        return low + (ordered.take(above, axis=-1) - low) * share
+    span = ordered[..., -1:] - ordered[..., :1]
+    S = ordered.shape[-1]
+    rank = evenness * (ordered - ordered[..., :1]) / np.where(span > 0.0, span, 1.0)
+    rank += (1.0 - evenness) * np.linspace(0.0, 1.0, S)  # the mixture's distribution function at the samples
+    level = np.linspace(0.0, 1.0, intervals + 1)[1:-1]
+    below = last_not_above(rank, level)
+    above = np.minimum(below + 1, S - 1)
+    rank_below, low = np.take_along_axis(rank, below, -1), np.take_along_axis(ordered, below, -1)
+    rise = np.take_along_axis(rank, above, -1) - rank_below
+    share = np.divide(level - rank_below, rise, where=rise > 0.0, out=np.zeros_like(rise))
+    inner = low + (np.take_along_axis(ordered, above, -1) - low) * share
+    return np.concatenate([ordered[..., :1], inner, ordered[..., -1:]], axis=-1)
+
+
+def last_not_above(ascending: Array, level: Array) -> IndexArray:
+    """The last position along the last axis of `ascending` (..., S) whose entry is ≤ each level (L,): (..., L)."""
+    S = ascending.shape[-1]
+    position = np.zeros((*ascending.shape[:-1], len(level)), dtype=np.intp)
+    for step in 1 << np.arange(S.bit_length())[::-1]:  # binary search, all rows and levels at once
+        further = np.minimum(position + step, S - 1)
+        np.copyto(position, further, where=np.take_along_axis(ascending, further, -1) <= level)
+    return position
 
 
 @lru_cache(maxsize=64)
@@ -43,7 +66,7 @@ def quantile_positions(count: int, intervals: int) -> tuple[IndexArray, IndexArr
     return below, np.minimum(below + 1, count - 1), position - below
 
 
-def distinct_breakpoints(ordered: Array, intervals: int) -> Array:
+def distinct_breakpoints(ordered: Array, intervals: int, evenness: float) -> Array:
     """Breakpoints for one row of sorted values with many repetitions."""
     low, high = ordered[0], ordered[-1]
     span = high - low
@@ -56,4 +79,4 @@ def distinct_breakpoints(ordered: Array, intervals: int) -> Array:
     if distinct.size < 2 or high - distinct[-1] > smallest_gap:
         return np.linspace(low, high, intervals + 1)
     distinct[-1] = high
-    return sorted_quantiles(distinct, intervals)
+    return mixture_quantiles(distinct, intervals, evenness)

@@ -3,7 +3,7 @@ r"""Alternating projections: Algorithm 1 and its relatives.
 A sweep updates W1, W0, G and R by linear least squares as if the factors were free, then projects G and R
 onto what r univariate functions of u = W0 x can produce. The solver is a composition: which minimiser
 the G and R steps take (`anchored`), the projection (basis and constraints), the gauge (`unit_rows`),
-the coupling λ, and whether the model carries an output offset.
+the coupling λ, whether the model carries an output offset, and how evenly knots are spaced.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class AlternatingProjection:
     anchored: bool
     normalised: bool
     offset: bool
+    evenness: float = 0.0
 
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
         """Random directions W0 and random functions of u = W0 x, one start per generator.
@@ -180,7 +181,7 @@ class AlternatingProjection:
     def _place(self, W0: Array) -> tuple[Placement, Any, Array]:
         """The basis placed on u = W0 x, and u (B, r, S), prepared and as it is."""
         u = W0 @ self.samples.X.T
-        placement = self.basis.place(u)
+        placement = self.basis.place(u, self.evenness)
         return placement, placement.at(u), u
 
     def _outer(self, state: State, coupling: float) -> Array:

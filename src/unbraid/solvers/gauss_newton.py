@@ -63,6 +63,7 @@ class GaussNewton:
     projection: Projection
     coupling: float
     offset: bool
+    evenness: float = 0.0
     directions_fixed: bool = False
 
     def start(self, iterates: Iterates) -> State:
@@ -261,7 +262,7 @@ class GaussNewton:
         return Iterates(W0, it.W1 + delta[..., :n].mT, it.placement, a), promised
 
     def placed_anew(self, iterates: Iterates) -> Iterates:
-        """Unit rows of W0, branches of unit slope, and knots at the quantiles of today's u."""
+        """Unit rows of W0, branches of unit slope, and knots placed on today's u."""
         at = self._evaluate(iterates)
         length = row_lengths(iterates.W0)
         length = np.where(length > 0.0, length, 1.0)
@@ -270,7 +271,7 @@ class GaussNewton:
         size = np.sqrt(np.mean(G * G, axis=-1))
         size = np.where(size > 0.0, size, 1.0)
         u = W0 @ self.samples.X.T
-        placement = self.basis.place(u)
+        placement = self.basis.place(u, self.evenness)
         slopes, values = G / size[..., None], at.R.mT / size[..., None]
         a = self.projection(placement, placement.at(u), slopes, values, max(self.coupling, 1.0))
         return Iterates(W0, iterates.W1 * size[:, None, :], placement, a)
