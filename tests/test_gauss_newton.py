@@ -15,7 +15,8 @@ from unbraid.constraints import Constraint
 from unbraid.iterate import Iterates, iterate
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton, turning_frames
+from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
+from unbraid.solvers.local_models import turning_frames
 from unbraid.stopping import Stopping
 from unbraid.units import Units
 
@@ -43,11 +44,11 @@ def a_point(
 def residuals(solver: GaussNewton, it: Iterates) -> Array:
     """All residuals of a batch of one, as one vector whose squares add up to the objective."""
     samples = solver.samples
-    at = solver._evaluate(it)
-    J_hat = np.einsum("ij,sj,jk->sik", it.W1[0], at.G[0], it.W0[0]).reshape(len(samples.X), -1)
+    at = solver.linearised(it)
+    J_hat = np.einsum("ij,sj,jk->sik", it.W1[0], at.slopes[0], it.W0[0]).reshape(len(samples.X), -1)
     parts = [(samples.J * samples.weight - J_hat).ravel()]
     if samples.F is not None:
-        F_part = samples.F - at.R[0] @ it.W1[0].T
+        F_part = samples.F - at.values[0] @ it.W1[0].T
         if solver.offset:
             F_part = F_part - F_part.mean(axis=0)
         parts.append(np.sqrt(solver.coupling) * F_part.ravel())
@@ -79,7 +80,8 @@ def test_gradient_and_normal_matrix_agree_with_finite_differences(
         e[p] = h
         steps = [residuals(solver, moved(it, k * e)) for k in (-2, -1, 1, 2)]
         jacobian[:, p] = (steps[0] - 8 * steps[1] + 8 * steps[2] - steps[3]) / (12 * h)
-    N, descent = solver._quadratic_model(it, solver._evaluate(it))
+    here = solver.linearised(it)
+    N, descent = here.normal_matrix(), here.descent()
     expected = jacobian.T @ jacobian
     np.testing.assert_allclose(N.reshape(unknowns, unknowns), expected, rtol=0, atol=1e-7 * np.abs(expected).max())
     gradient = -jacobian.T @ residuals(solver, it)
@@ -132,9 +134,9 @@ def test_the_limit_satisfies_the_optimality_conditions(constraint: Constraint | 
     state = replace(state, steps=max(PLACE_KNOTS_AT) + 1)
     (run,) = iterate(solver, state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
     state = solver.start(run.best)
-    q = state.descent.shape[-1] // 3
-    descent = state.descent.reshape(3, q)
-    scale = np.sqrt(np.diagonal(state.normal[0])).reshape(3, q) * np.sqrt(samples.norm)
+    q = state.model.descent.shape[-1] // 3
+    descent = state.model.descent.reshape(3, q)
+    scale = np.sqrt(state.model.diagonal[0]).reshape(3, q) * np.sqrt(samples.norm)
     z = projection.shape_coordinates(run.best.placement, run.best.a)[0]
     bounded = np.concatenate([np.zeros((3, 6), dtype=bool), projection.bounded(9)], axis=-1)
     active = bounded & (np.concatenate([np.ones((3, 6)), z], axis=-1) <= 1e-12)

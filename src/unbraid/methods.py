@@ -113,7 +113,7 @@ def default(
     *,
     evenness: float = 0.5,
     polish: bool = True,
-    max_steps: int = 200,
+    max_steps: int = 300,
     max_seconds: float | None = None,
 ) -> AlternatingMethod:
     """What `decouple` uses without a method: short runs of CMTF-BSD, then Gauss–Newton on the promising ones.

@@ -44,7 +44,7 @@ class Polish:
         How many are polished before looking whether more are needed.
     """
 
-    stopping: Stopping = field(default_factory=lambda: Stopping(200, tolerance=1e-5, target=1e-27, patience=5))
+    stopping: Stopping = field(default_factory=lambda: Stopping(300, tolerance=1e-5, target=1e-27, patience=5))
     candidates: int = 16
     at_once: int = 4
 

@@ -108,6 +108,10 @@ class Placement(ABC):
         """Least squares of slopes G and values R, both (..., S), over the prepared inputs."""
 
     @abstractmethod
+    def adjoint(self, at: Any, G: Array, R: Array | None) -> Array:
+        """B'ᵀ G + B̃ᵀ R (..., K), B' and B̃ being the slopes and values of the basis at the prepared inputs."""
+
+    @abstractmethod
     def roughness(self) -> Array:
         """A (K, K) matrix, zero for straight lines, that settles what the data leave open."""
 

@@ -120,6 +120,16 @@ class PlacedPolynomial(Placement):
                 right += coupling * (values.mT @ R[..., part, None])[..., 0]
         return NormalEquations(gram, right, mean)
 
+    def adjoint(self, at: Prepared, G: Array, R: Array | None) -> Array:
+        result = np.zeros((*at.t.shape[:-1], self.degree + 1))
+        for part in blocks(at.t.shape[-1], self.degree + 1):
+            t = at.t[..., part]
+            slopes = legendre(t, self.degree, 1) * self.unit(1)[..., None]
+            result += (slopes.mT @ G[..., part, None])[..., 0]
+            if R is not None:
+                result += (legendre(t, self.degree).mT @ R[..., part, None])[..., 0]
+        return result
+
     def roughness(self) -> Array:
         k = np.arange(self.degree + 1.0)
         return np.diag(np.where(k >= 2, k**4, 0.0))

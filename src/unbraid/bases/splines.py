@@ -181,6 +181,10 @@ class PlacedSpline(Placement):
             kernel.assemble_vector(mean),
         )
 
+    def adjoint(self, at: kernel.Located, G: Array, R: Array | None) -> Array:
+        right = kernel.right_moments(at, self.degree, G, R, 1.0)
+        return kernel.assemble_vector(kernel.basis_sums(self.value_pieces, right))
+
     def roughness(self) -> Array:
         return second_differences(self.breakpoints.shape[-1] - 1 + self.degree)
 

@@ -42,13 +42,30 @@ class Moments:
 
 
 def features(X: Array, by_direction: Array, design: Array) -> Array:
-    """[x · by_direction, design] as (B, S, r, m + K), from X (S, m), (B, r, S) and (B, r, S, K)."""
+    """[x · by_direction, design] as (B, S, r, m + K), from X (S, m), (B, S, r) and (B, r, S, K)."""
     m, K = X.shape[1], design.shape[-1]
-    B, r, S = by_direction.shape
-    result = np.empty((B, S, r, m + K))
-    np.multiply(X[:, None, :], by_direction.mT[..., None], out=result[..., :m])
+    result = np.empty((*by_direction.shape, m + K))
+    np.multiply(X[:, None, :], by_direction[..., None], out=result[..., :m])
     result[..., m:] = np.moveaxis(design, -3, -2)
     return result
+
+
+Sums = tuple[Array, Array, Array]
+
+
+def no_sums(batch: int, features: int, branches: int) -> Sums:
+    """Zeros for ⟨φ, φ⟩, ⟨φ, g⟩ and ⟨g, g⟩."""
+    return (
+        np.zeros((batch, features, features)),
+        np.zeros((batch, features, branches)),
+        np.zeros((batch, branches, branches)),
+    )
+
+
+def add_sums(sums: Sums, phi: Array, g: Array) -> None:
+    """Add a block of samples, phi (batch, block, features) and g (batch, block, branches), in place."""
+    for total, left, right in zip(sums, (phi, phi, g), (phi, g, g), strict=True):
+        total += left.mT @ right
 
 
 def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
