@@ -372,6 +372,18 @@ def test_only_first_and_second_derivatives_are_offered(order: object) -> None:
         random_branch(BASES[0], 0).derivative([0.0], order)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("basis", BASES, ids=repr)
+@given(seed=seeds)
+def test_the_adjoint_is_the_transposed_design(basis: Basis, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    placed = basis.place(rng.standard_normal((2, 40)))
+    u, G, R = rng.standard_normal((3, 2, 30))  # u may leave the domain
+    expected = [(placed.design(u, k).mT @ y[..., None])[..., 0] for k, y in ((1, G), (0, R))]
+    for values, total in ((None, expected[0]), (R, expected[0] + expected[1])):
+        found = placed.adjoint(placed.at(u), G, values)
+        np.testing.assert_allclose(found, total, rtol=0, atol=1e-11 * np.abs(total).max())
+
+
 @given(seed=seeds)
 def test_placing_does_not_write_to_its_inputs(seed: int) -> None:
     u = np.random.default_rng(seed).standard_normal((2, 30))

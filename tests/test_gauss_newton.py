@@ -16,7 +16,6 @@ from unbraid.iterate import Iterates, iterate
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
-from unbraid.solvers.local_models import turning_frames
 from unbraid.stopping import Stopping
 from unbraid.units import Units
 
@@ -46,7 +45,7 @@ def residuals(solver: GaussNewton, it: Iterates) -> Array:
     samples = solver.samples
     at = solver.linearised(it)
     J_hat = np.einsum("ij,sj,jk->sik", it.W1[0], at.slopes[0], it.W0[0]).reshape(len(samples.X), -1)
-    parts = [(samples.J * samples.weight - J_hat).ravel()]
+    parts = [] if samples.J is None else [(samples.J * samples.weight - J_hat).ravel()]
     if samples.F is not None:
         F_part = samples.F - at.values[0] @ it.W1[0].T
         if solver.offset:
@@ -65,12 +64,10 @@ def moved(it: Iterates, x: Array) -> Iterates:
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
 @pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("with_values", [False, True])
-def test_gradient_and_normal_matrix_agree_with_finite_differences(
-    basis: Basis, offset: bool, with_values: bool
-) -> None:
+@pytest.mark.parametrize("given", ["F", "J", "FJ"])
+def test_gradient_and_normal_matrix_agree_with_finite_differences(basis: Basis, offset: bool, given: str) -> None:
     problem, _ = ub.datasets.random_system(n=2, m=3, r=2, S=60, kind="sine", rng=0)
-    problem = ub.Problem(problem.X, problem.F if with_values else None, problem.J)
+    problem = ub.Problem(problem.X, problem.F if "F" in given else None, problem.J if "J" in given else None)
     solver, it = a_point(problem, basis, rank=2, coupling=0.3, offset=offset)
     unknowns = 2 * (2 + 3 + basis.size)
     h = 1e-5
@@ -86,14 +83,6 @@ def test_gradient_and_normal_matrix_agree_with_finite_differences(
     np.testing.assert_allclose(N.reshape(unknowns, unknowns), expected, rtol=0, atol=1e-7 * np.abs(expected).max())
     gradient = -jacobian.T @ residuals(solver, it)
     np.testing.assert_allclose(descent.ravel(), gradient, rtol=0, atol=1e-7 * np.abs(gradient).max())
-
-
-def test_frames_are_orthonormal_and_begin_with_the_row() -> None:
-    W0 = np.random.default_rng(0).standard_normal((4, 3, 5))
-    H = turning_frames(W0)
-    np.testing.assert_allclose(H @ H.mT, np.broadcast_to(np.eye(5), H.shape), atol=1e-14)
-    unit = W0 / np.linalg.norm(W0, axis=-1, keepdims=True)
-    np.testing.assert_allclose(np.abs(np.sum(H[..., 0] * unit, axis=-1)), 1.0)
 
 
 @pytest.mark.parametrize("constraint", [None, *CONSTRAINTS], ids=repr)
@@ -158,7 +147,8 @@ def cubic_fits(n: int, m: int, r: int, S: int, seeds: range) -> list[float]:
 @pytest.mark.parametrize("size", [(2, 2, 3, 100), (3, 3, 5, 200), (2, 4, 4, 150), (5, 5, 6, 200)], ids=str)
 def test_cubic_systems_are_recovered_to_machine_precision(size: tuple[int, int, int, int]) -> None:
     errors = cubic_fits(*size, seeds=range(20))
-    assert np.sum(np.array(errors) < 1e-20) >= 19
+    failures = int(np.sum(np.array(errors) >= 1e-20))
+    assert failures <= (1 if size == (2, 2, 3, 100) else 0)  # one draw has directions 0.01 degrees apart
 
 
 @pytest.mark.parametrize(("name", "rank"), [("decuyper", 3), ("dreesen_a", 2), ("dreesen_b", 4)])
@@ -212,3 +202,44 @@ def test_nonnegative_costs_nothing_where_the_offset_is_free() -> None:
     assert raised.objective == pytest.approx(free.objective)
     assert all(branch.certified(ub.NonNegative()) for branch in raised.model.branches)
     np.testing.assert_allclose(raised.model(problem.X), free.model(problem.X), atol=1e-9)
+
+
+def test_values_alone_recover_systems_that_the_splines_contain() -> None:
+    for n, m, r, S in ((3, 3, 3, 200), (2, 4, 3, 200), (1, 3, 2, 200)):
+        problem, truth = ub.datasets.random_system(n, m, r, S, "cubic", rng=0)
+        fit = ub.decouple(ub.Problem(problem.X, problem.F), r, rng=0)
+        assert fit.objective < 1e-20
+        assert fit.jacobian_error is None
+        assert problem.J is not None
+        assert ub.metrics.jacobian_error(problem.J, fit.model.jacobian(problem.X)) < 1e-12
+        assert ub.metrics.direction_angles(truth.W0, fit.model.W0).max() < 1e-4
+
+
+def test_values_alone_reach_what_a_fit_from_the_truth_reaches() -> None:
+    problem, truth = ub.datasets.trig(S=150, rng=0)
+    values = ub.Problem(problem.X, problem.F)
+    found, given = ub.decouple(values, 3, rng=0), ub.decouple(values, 3, init=truth)
+    assert found.objective <= 1.02 * given.objective
+    assert any("Values alone" in note for note in found.notes)
+
+
+def test_values_alone_keep_constraints() -> None:
+    problem, _ = ub.datasets.monotone(rng=0)
+    fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, constraint=ub.Increasing(), rng=0)
+    assert all(branch.certified(ub.Increasing()) for branch in fit.model.branches)
+    assert fit.output_errors is not None
+    assert fit.output_errors.max() < 1.0
+
+
+def test_jacobians_alone_leave_constants_open_and_say_so() -> None:
+    problem, _ = ub.datasets.random_system(3, 3, 3, 100, "cubic", rng=0)
+    fit = ub.decouple(ub.Problem(problem.X, J=problem.J), 3, rng=0)
+    assert fit.status is ub.Status.UP_TO_CONSTANTS
+    assert fit.status.converged
+    assert "constant" in fit.status.advice
+    assert problem.F is not None
+    model = fit.model.through(problem.X[0], problem.F[0])
+    np.testing.assert_allclose(model(problem.X), problem.F, atol=1e-8)
+    np.testing.assert_allclose(fit.model.through(problem.X, problem.F)(problem.X), problem.F, atol=1e-8)
+    with pytest.raises(ub.UnbraidError, match=r"F must be \(100, 3\)"):
+        fit.model.through(problem.X, problem.F[:50])

@@ -15,10 +15,11 @@ from unbraid.finish import finished, solved_for
 from unbraid.fit import AGREEING, Fit, StartSummary, errors_on
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Callback, Run
+from unbraid.jacobians import local_slopes
 from unbraid.methods import AlternatingMethod, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
-from unbraid.polish import Polish, polish_runs, settle
+from unbraid.polish import Polish, measured_anew, polish_runs, settle
 from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.samples import Samples
@@ -86,11 +87,18 @@ def decouple(
     began = time.perf_counter()
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
-    constraints = check_settings(problem, rank, basis, constraint, starts, init)
+    constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     solver = AlternatingProjection(
-        samples, basis, projection, method.coupling, method.anchored, method.normalised, method.offset, method.evenness
+        with_rough_jacobians(samples),
+        basis,
+        projection,
+        method.coupling,
+        method.anchored,
+        method.normalised,
+        method.offset,
+        method.evenness,
     )
     generator = as_generator(rng)
     with single_blas_thread():
@@ -100,9 +108,12 @@ def decouple(
             runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
         else:
             runs, cut = [unswept(solver, given_model(problem, units, init))], None
-        finisher = GaussNewton(samples, basis, projection, method.coupling.final, method.offset, method.evenness)
+        coupling = method.coupling.final if problem.J is not None else 1.0
+        finisher = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
+        if problem.J is None:
+            runs = measured_anew(finisher, runs)
         if method.polish is not None and cut is None:
-            runs, cut = polish_runs(finisher, runs, method.polish, callback)
+            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
         runs.sort(key=lambda run: run.objective)
         best = runs[0] if method.polish is None else settle(finisher, runs[0])
         model = finished(problem, units, basis, best, constraints, method.offset)
@@ -110,7 +121,7 @@ def decouple(
     summaries = tuple(summary(run, units, model) for run in runs)
     return Fit(
         model=model,
-        status=best.status if cut is None else cut,
+        status=ending(problem, best.status if cut is None else cut),
         jacobian_error=jacobian_error,
         output_errors=output_errors,
         objective=best.objective,
@@ -126,18 +137,41 @@ def decouple(
 
 CONSTANTS_UNKNOWN = (
     "Jacobians alone do not determine constants: the values of the model are known up to one constant per output. "
-    "Pass F to fix them."
+    "Pass F to fix them, or use model.through(X, F) with a few values."
 )
+JACOBIANS_ESTIMATED = (
+    "Values alone: the search began with rough Jacobians from neighbouring samples, the fit is to the values. "
+    "Jacobians, where they can be had, make it easier and better."
+)
+
+
+def ending(problem: Problem, status: Status) -> Status:
+    """How the fit ended, as a user has to know it: without values nothing converges but up to constants."""
+    return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
+
+
+def with_rough_jacobians(samples: Samples) -> Samples:
+    """The samples, with Jacobians good enough to start from where none are given."""
+    if samples.J is not None or samples.F is None:
+        return samples
+    return samples.with_jacobians(local_slopes(samples.X, samples.F, NEIGHBOURS * (samples.X.shape[1] + 1)))
+
+
+NEIGHBOURS = 3
+"""Neighbours per unknown of a local linear fit."""
 
 
 def notes_on(problem: Problem, starts: Sequence[StartSummary]) -> tuple[str, ...]:
     """What a user should know beside the status."""
     notes = [CONSTANTS_UNKNOWN] if problem.F is None else []
-    agreeing = sum(start.angle <= AGREEING for start in starts)
-    if len(starts) >= 4 and agreeing <= len(starts) // 4:
+    if problem.J is None:
+        notes.append(JACOBIANS_ESTIMATED)
+    finished = [start for start in starts if start.finished]
+    agreeing = sum(start.angle <= AGREEING for start in finished)
+    if len(finished) >= 4 and agreeing <= len(finished) // 4:
         notes.append(
-            f"Only {agreeing} of {len(starts)} starts found these directions, so they may not be the only ones: "
-            "try another rank, more samples, or more starts."
+            f"Only {agreeing} of {len(finished)} finished starts found these directions, so they may not be the only "
+            "ones: try another rank, more samples, or more starts."
         )
     return tuple(notes)
 
@@ -159,6 +193,7 @@ def check_settings(
     constraint: Constraint | Sequence[Constraint | None] | None,
     starts: int,
     init: DecoupledModel | None,
+    method: AlternatingMethod,
 ) -> tuple[Constraint | None, ...]:
     """Refuse what cannot work, with advice; the constraints, one per branch."""
     if not isinstance(problem, Problem):
@@ -169,10 +204,10 @@ def check_settings(
         given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)
         raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {given}.")
     constraints = per_branch(constraint, rank, basis)
-    if problem.J is None:
+    if problem.J is None and method.polish is None:
         raise DataError(
-            "This problem has values F only, and this solver works on Jacobians: give J (S, n, m) as well, "
-            "or, where f can be called, let Problem.from_function(f, X) compute it."
+            "This problem has values F only, and the sweeps of this method work on Jacobians: give J (S, n, m) as "
+            "well, or let Problem.from_function(f, X) compute it, or fit the values with polish=True."
         )
     if basis.size > problem.S:
         layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
@@ -216,4 +251,4 @@ def unswept(solver: AlternatingProjection, model: GivenModel) -> Run:
 def summary(run: Run, units: Units, best: DecoupledModel) -> StartSummary:
     """How a start ended, beside the best one."""
     angle = float(direction_angles(best.W0, run.best.W0[0] / units.x_scale).max())
-    return StartSummary(run.objective, run.trace.sweeps, run.status, angle)
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished)

@@ -36,16 +36,20 @@ class StartSummary:
         How it ended.
     angle
         The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched.
+    finished
+        False if it was left after the search, because others were better, or enough had agreed.
     """
 
     objective: float
     sweeps: int
     status: Status
     angle: float
+    finished: bool = True
 
     def __repr__(self) -> str:
         ended = f"objective {self.objective:.3g} after {counted(self.sweeps, 'sweep')}"
-        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {self.status.name})"
+        left = "" if self.finished else ", left after the search"
+        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {self.status.name}{left})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +67,7 @@ class Fit:
     output_errors
         e_i of the paper on the samples, in %, (n,), or None without values.
     objective
-        ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units.
+        ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units; with values alone ‖F - F̂‖² over ‖F - mean F‖².
     trace
         What happened in the best start, sweep by sweep.
     starts
@@ -91,8 +95,17 @@ class Fit:
 
     @property
     def agreeing(self) -> int:
-        """How many starts found the best start's directions, itself included: is the solution replicable."""
-        return sum(start.angle <= AGREEING for start in self.starts)
+        """How many finished starts found the best start's directions, itself included: is the solution replicable."""
+        return sum(start.finished and start.angle <= AGREEING for start in self.starts)
+
+    @property
+    def agreement(self) -> str:
+        """The same in words."""
+        finished = sum(start.finished for start in self.starts)
+        of = counted(len(self.starts), "start")
+        if finished < len(self.starts):
+            of = f"{finished} finished starts (of {len(self.starts)})"
+        return f"{self.agreeing} of {of} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
 
     def __repr__(self) -> str:
         errors = []
@@ -102,12 +115,11 @@ class Fit:
             listed = ", ".join(f"{e:.2g}" for e in self.output_errors[:6])
             more = ", …" if len(self.output_errors) > 6 else ""
             errors.append(f"output errors {listed}{more} %")
-        agree = "agrees" if self.agreeing == 1 else "agree"
         lines = [
             f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
             f"  model   {self.model!r}",
             f"  method  {self.method}, {self.basis!r}",
-            f"  starts  {self.agreeing} of {counted(len(self.starts), 'start')} {agree} on the directions",
+            f"  starts  {self.agreement}",
             f"  status  {self.status.name}: {self.status.advice}",
         ]
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])

@@ -96,12 +96,16 @@ class Solver(Protocol[State]):
 
 @dataclass(frozen=True)
 class Run:
-    """One start and how it ended: its best iterate, not the last, as a batch of one."""
+    """One start and how it ended: its best iterate, not the last, as a batch of one.
+
+    A run that is not `finished` was left after the search, because others were better or enough.
+    """
 
     best: Iterates
     objective: float
     status: Status
     trace: Trace
+    finished: bool = True
 
 
 class Record:

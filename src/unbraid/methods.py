@@ -122,7 +122,7 @@ def default(
     ----------
     coupling
         λ, a number or a `GrowingCoupling`.
-    max_sweeps, tolerance, max_seconds
+    max_sweeps, tolerance
         Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
     evenness
         Where knots go: at quantiles of a branch's inputs (0, as the paper has it), evenly over their range (1), or
@@ -131,6 +131,8 @@ def default(
         Whether Gauss–Newton steps follow.
     max_steps
         How many steps each polished start gets at most.
+    max_seconds
+        Time limit for everything. None: no limit.
 
     Notes
     -----
@@ -148,7 +150,7 @@ def default(
         offset=True,
         scaled=True,
         evenness=evenness,
-        polish=Polish.with_steps(max_steps) if polish else None,
+        polish=Polish.with_budget(max_steps, max_seconds) if polish else None,
     )
 
 

@@ -90,6 +90,28 @@ class DecoupledModel:
         G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
         return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
 
+    def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
+        """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.
+
+        For models found from Jacobians alone, which leave one constant per output open.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> fit = ub.decouple(ub.Problem(problem.X, J=problem.J), rank=3, starts=4, rng=0)
+        >>> model = fit.model.through(problem.X[0], problem.F[0])
+        >>> bool(ub.metrics.output_errors(problem.F, model(problem.X)).max() < 5.0)
+        True
+        """
+        points, values = self._points(X), numbers("F", F)
+        values = values[:, None] if values.ndim == 1 == self.n and points.ndim == 2 else values
+        if values.shape != (*points.shape[:-1], self.n):
+            raise DataError(f"F must be {(*points.shape[:-1], self.n)}, one row a point, got shape {values.shape}.")
+        check_finite("F", values)
+        missing = (values - self(points)).reshape(-1, self.n).mean(axis=0)
+        return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
+
     def _points(self, X: npt.ArrayLike) -> Array:
         points = numbers("X", X)
         if points.ndim > 2 or points.shape[-1] != self.m:

@@ -49,24 +49,24 @@ class Polish:
     at_once: int = 4
 
     @classmethod
-    def with_steps(cls, max_steps: int) -> Self:
-        """The defaults, with another budget of steps."""
+    def with_budget(cls, max_steps: int, max_seconds: float | None) -> Self:
+        """The defaults, with another budget of steps and time."""
         check_whole("max_steps", max_steps, 1)
-        return cls(replace(cls().stopping, max_sweeps=max_steps))
+        return cls(replace(cls().stopping, max_sweeps=max_steps, max_seconds=max_seconds))
 
 
 def polish_runs(
-    solver: GaussNewton, runs: Sequence[Run], settings: Polish, callback: Callback | None = None
+    solver: GaussNewton, runs: Sequence[Run], settings: Polish, began: float, callback: Callback | None = None
 ) -> tuple[list[Run], Status | None]:
     """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
 
+    `began` is when the clock of the time limit started. Returns also what cut the work short, if anything did.
     Second members of the groups of like starts come last: they are polished only to confirm.
     """
-    began = time.perf_counter()
     order = promising(runs)[: settings.candidates]
     entries = len(solver.samples.X) * runs[0].best.W0.shape[1] * (solver.samples.X.shape[1] + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
-    result = list(runs)
+    result = [replace(run, finished=False) for run in runs]
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
         state = solver.start(joined([runs[i].best for i in chunk]))
@@ -78,11 +78,18 @@ def polish_runs(
             return result, Status.INTERRUPTED
         for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
-        if any(run.status is Status.INTERRUPTED for run in polished):
-            return result, Status.INTERRUPTED
+        cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
+        if cut:
+            return result, cut.pop()
         if enough([result[i].objective for i in order[: first + at_once]]):
             break
     return result, None
+
+
+def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
+    """Runs of a search on other data, with the objective they have on the solver's; what they did is no part of it."""
+    nothing = Trace(np.zeros(0), np.zeros(0), ())
+    return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
 
 
 def settle(solver: GaussNewton, run: Run) -> Run:
@@ -129,7 +136,7 @@ def continued(search: Run, polished: Run) -> Run:
         before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
     )
     best = polished if polished.objective <= search.objective else search
-    return replace(best, status=polished.status, trace=trace)
+    return replace(best, status=polished.status, trace=trace, finished=True)
 
 
 def joined(batches: Sequence[Iterates]) -> Iterates:

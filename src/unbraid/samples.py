@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -23,35 +24,49 @@ class Samples:
     F
         (S, n), in the solver's units, or None.
     J
-        (S, n·m): the user's own memory. J · weight is what the equations call J.
+        (S, n·m): the user's own memory, or None. J · weight is what the equations call J.
     weight
         (n·m,).
     jacobian_norm
-        ‖J‖² in the solver's units.
+        ‖J‖² in the solver's units, 0 without Jacobians.
     """
 
     X: Array
     F: Array | None
-    J: Array
+    J: Array | None
     weight: Array
     jacobian_norm: float
 
-    @property
+    @cached_property
     def norm(self) -> float:
-        """What objectives are measured in: ‖J‖², or 1 where that is 0."""
+        """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
+        if self.J is None and self.F is not None:
+            return float(np.sum(np.square(self.F - self.F.mean(axis=0)))) or 1.0
         return self.jacobian_norm or 1.0
 
     def jacobian(self, part: slice) -> Array:
         """J of a block of samples in the solver's units: a copy, (block, n·m)."""
-        return self.J[part] * self.weight
+        return self.jacobians[part] * self.weight
+
+    @property
+    def jacobians(self) -> Array:
+        """J, for solvers that cannot do without."""
+        assert self.J is not None
+        return self.J
+
+    def with_jacobians(self, J: Array) -> Self:
+        """The same with Jacobians (S, n, m), given in the solver's units."""
+        flat = J.reshape(len(J), -1)
+        return replace(self, J=flat, weight=np.ones(flat.shape[1]), jacobian_norm=float(np.sum(flat * flat)))
 
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Self:
         """The problem in those units. J is not copied."""
-        assert problem.J is not None
-        J = problem.J.reshape(problem.S, -1)
+        J = None if problem.J is None else problem.J.reshape(problem.S, -1)
         weight = (units.x_scale / units.f_scale[:, None]).ravel()
-        norm = sum(float(np.einsum("sk,sk,k->", J[p], J[p], weight**2)) for p in blocks(*J.shape))
+        norm = 0.0
+        if J is not None:
+            norm = sum(float(np.einsum("sk,sk,k->", J[p], J[p], weight**2)) for p in blocks(*J.shape))
         X = (problem.X - units.center) / units.x_scale
         constant = np.abs(X).max(axis=0) <= 1e-12 * np.abs(units.center / units.x_scale)
         X[:, constant] = 0.0  # what centring leaves of a constant input is rounding, not data

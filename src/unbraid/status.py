@@ -17,6 +17,10 @@ class Status(enum.Enum):
 
     RUNNING = "Still at work."
     CONVERGED = "The stopping rule was met."
+    UP_TO_CONSTANTS = (
+        "The stopping rule was met. Jacobians alone do not determine constants: values of the model are known up to "
+        "one constant per output, which `model.through(X, F)` sets from values."
+    )
     TARGET_REACHED = "The objective reached its target."
     OUT_OF_SWEEPS = (
         "The budget ran out before the stopping rule was met: give the method a larger `max_sweeps` "
@@ -32,7 +36,7 @@ class Status(enum.Enum):
     @property
     def converged(self) -> bool:
         """Whether a stopping rule was met, rather than a budget used up."""
-        return self in (Status.CONVERGED, Status.TARGET_REACHED)
+        return self in (Status.CONVERGED, Status.UP_TO_CONSTANTS, Status.TARGET_REACHED)
 
     @property
     def advice(self) -> str:

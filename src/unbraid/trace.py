@@ -54,7 +54,8 @@ class Trace:
     Attributes
     ----------
     objective
-        (sweeps,), ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units, at the final λ.
+        (sweeps,), ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units, at the final λ. With values alone it is
+        ‖F - F̂‖² over ‖F - mean F‖², and begins with the polish.
     jacobian_error
         (sweeps,), its first part.
     events

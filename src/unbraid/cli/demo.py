@@ -47,7 +47,7 @@ def command(seed: int, output: Path) -> None:
         rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
     rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
     print_table(f"f_trig: {problem.S} samples, rank 3, {result.basis!r}", ("", ""), rows)
-    say(f"Starts: {result.agreeing} of {len(result.starts)} agree on the directions.")
+    say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     draw(result, truth, output)
     say(f"Picture of found against true branches: {output}")

@@ -101,7 +101,7 @@ def chosen_method(
     if max_steps is not None:
         if method.polish is None:
             raise click.UsageError(f"--max-steps is for methods with a polish, and {name} has none.")
-        method = replace(method, polish=Polish.with_steps(max_steps))
+        method = replace(method, polish=Polish.with_budget(max_steps, None))
     return method
 
 
@@ -111,7 +111,7 @@ def report(result: Fit, asked: int, output: Path) -> None:
     rows = error_rows(result.jacobian_error, outputs)
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
-    say(f"Starts: {result.agreeing} of {len(result.starts)} agree on the directions.")
+    say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     ended = sum(start.status is not Status.INTERRUPTED for start in result.starts)
     if ended < asked:

@@ -112,9 +112,9 @@ class AlternatingProjection:
             W0, W1 = revive(W0, W1, dead, state.rngs)
             events += happened(EventKind.REVIVED, sweep, dead)
         if self.anchored:
-            G = factors.nearest_slopes(data.J, data.weight, W1, W0, state.G)
+            G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
         else:
-            G = factors.least_norm_slopes(data.J, data.weight, W1, W0)
+            G = factors.least_norm_slopes(data.jacobians, data.weight, W1, W0)
         R = self._values_step(W1, state.R)
         placement, at, u = self._place(W0)
         a = self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
@@ -172,7 +172,7 @@ class AlternatingProjection:
         data = self.samples
         values, slopes = placement.value_and_slope(a, at)
         G, R = slopes.mT, None if data.F is None else values.mT
-        T = factors.jacobian_products(data.J, data.weight, G)
+        T = factors.jacobian_products(data.jacobians, data.weight, G)
         GG, CT = G.mT @ G, factors.contract_inputs(T, W0)
         if W1 is None:
             W1 = np.zeros((len(W0), data.weight.size // data.X.shape[1], W0.shape[1]))

@@ -94,6 +94,10 @@ class GaussNewton:
         scale = self.samples.norm
         return Measure(self._objective(state.jacobian, state.values) / scale, state.jacobian / scale)
 
+    def objective(self, iterates: Iterates) -> Array:
+        """The relative objective of given models, (B,)."""
+        return self._objective(*self.linearised(iterates).misfits()) / self.samples.norm
+
     def settled(self, state: State) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""
         return (state.moved | (state.damping >= MOST_DAMPING)) & (
