@@ -201,7 +201,6 @@ def test_misuse_is_one_sentence_and_leaves_no_file(folder: Path, arguments: str,
     [
         ({"A": np.ones(3), "B": np.ones(3)}, "no array named X: it holds the arrays A, B"),
         ({"X": np.ones((30, 2))}, "has X but neither F nor J"),
-        ({"X": np.ones((30, 2)), "F": np.ones((30, 1))}, "values F only"),
         ({"X": np.ones((30, 2)), "F": np.full((30, 1), np.nan)}, "F has 30 entries that are NaN or infinite"),
         ({"X": np.array([["a", "b"]]), "F": np.ones((1, 1))}, "X must be an array of real numbers"),
         ({"X": np.array([{}], dtype=object), "F": np.ones((1, 1))}, "pickled Python objects"),
@@ -211,6 +210,16 @@ def test_data_that_cannot_be_used_is_refused(folder: Path, arrays: dict[str, Any
     np.savez("data.npz", **arrays)
     assert said in refusal(fit("-o model.npz"))
     assert not (folder / "model.npz").exists()
+
+
+def test_values_alone_are_fitted_by_default_and_refused_by_sweeps(folder: Path) -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    assert problem.F is not None
+    np.savez("data.npz", X=problem.X, F=problem.F)
+    assert "values F only" in refusal(fit("-o model.npz --method dejonghe2025"))
+    assert not (folder / "model.npz").exists()
+    assert "Values alone" in fit("-o model.npz").output
+    assert ub.metrics.output_errors(problem.F, ub.DecoupledModel.load("model.npz")(problem.X)).max() < 2.0
 
 
 @pytest.mark.parametrize(

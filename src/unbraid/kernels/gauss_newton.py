@@ -64,8 +64,11 @@ def no_sums(batch: int, features: int, branches: int) -> Sums:
 
 def add_sums(sums: Sums, phi: Array, g: Array) -> None:
     """Add a block of samples, phi (batch, block, features) and g (batch, block, branches), in place."""
-    for total, left, right in zip(sums, (phi, phi, g), (phi, g, g), strict=True):
-        total += left.mT @ right
+    features, mixed, branches = sums
+    for total, one in zip(features, phi, strict=True):  # in two dimensions BLAS knows that the product is symmetric
+        total += one.T @ one
+    mixed += phi.mT @ g
+    branches += g.mT @ g
 
 
 def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:

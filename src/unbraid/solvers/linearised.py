@@ -28,7 +28,7 @@ from unbraid.samples import Samples
 class Linearised:
     """A batch of models on given samples, at one λ; `offset`: an output offset takes the mean of the values.
 
-    u, branch inputs, is (B, r, S); slopes and values of the branches are (B, S, r).
+    u, branch inputs, is (B, r, S), and `prepared` for the placement; slopes and values of the branches are (B, S, r).
     """
 
     samples: Samples
@@ -36,6 +36,7 @@ class Linearised:
     offset: bool
     iterates: Iterates
     u: Array
+    prepared: Any
     slopes: Array
     values: Array
 
@@ -43,23 +44,21 @@ class Linearised:
     def at(cls, samples: Samples, coupling: float, offset: bool, iterates: Iterates) -> Self:
         """Branches at the samples; where u has left the knots, their last pieces go on."""
         u = iterates.W0 @ samples.X.T
-        values, slopes = iterates.placement.value_and_slope(iterates.a, iterates.placement.at(u))
-        return cls(samples, coupling, offset, iterates, u, slopes.mT, values.mT)
+        prepared = iterates.placement.at(u)
+        values, slopes = iterates.placement.value_and_slope(iterates.a, prepared)
+        return cls(samples, coupling, offset, iterates, u, prepared, slopes.mT, values.mT)
 
     def take(self, index: IndexArray) -> Self:
         """Some of the starts."""
+        iterates, u = self.iterates.take(index), self.u[index]
         return replace(
             self,
-            iterates=self.iterates.take(index),
-            u=self.u[index],
+            iterates=iterates,
+            u=u,
+            prepared=iterates.placement.at(u),
             slopes=self.slopes[index],
             values=self.values[index],
         )
-
-    @cached_property
-    def prepared(self) -> Any:
-        """u, prepared for the placement."""
-        return self.iterates.placement.at(self.u)
 
     @cached_property
     def curvature(self) -> Array:
