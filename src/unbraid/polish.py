@@ -23,9 +23,10 @@ EXACT = 1e-24
 AGREEMENT = 1e-3
 """Two polished starts whose objectives differ by less than this share of themselves have found the same minimum."""
 SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
-"""Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
-SETTLING_STEPS = 20
-"""Steps that W1 and the coefficients get on the final knots."""
+"""Starts this close, in degrees and in share of the objective, are on their way to the same minimum, or at it but
+for the places of their knots."""
+SETTLING_ROUNDS, SETTLING_STEPS = 1, 20
+"""How often knots are placed on the directions a start ended with, and steps it gets after each placement."""
 BATCH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
@@ -81,7 +82,7 @@ def polish_runs(
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
         if cut:
             return result, cut.pop()
-        if enough([result[i].objective for i in order[: first + at_once]]):
+        if enough([result[i] for i in order[: first + at_once]]):
             break
     return result, None
 
@@ -93,15 +94,19 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
 
 
 def settle(solver: GaussNewton, run: Run) -> Run:
-    """A polished run with its knots placed on the inputs it ended with, so that they span just these.
+    """A polished run whose knots and directions belong to each other, and whose knots span just its inputs.
 
-    Directions stay; W1 and the coefficients are fitted again.
+    Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
+    more steps, and so on for some rounds; in the last one directions stay, so that knots end on the final inputs.
     """
-    final = replace(solver, directions_fixed=True)
-    state = final.start(final.placed_anew(run.best))
-    stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-9)
-    (settled,) = iterate(final, state, 1, stopping, time.perf_counter())
-    return replace(run, best=settled.best, objective=settled.objective)
+    best = run.best
+    for last in [False] * SETTLING_ROUNDS + [True]:
+        final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
+        state = final.start(final.placed_anew(best))
+        stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6)
+        (settled,) = iterate(final, state, 1, stopping, time.perf_counter())
+        best = settled.best
+    return replace(run, best=best, objective=settled.objective)
 
 
 def promising(runs: Sequence[Run]) -> list[int]:
@@ -121,10 +126,12 @@ def alike(one: Run, other: Run) -> bool:
     return float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
 
 
-def enough(objectives: Sequence[float]) -> bool:
-    """Whether one start is exact, or the best two agree."""
-    best = sorted(objectives)[:2]
-    return best[0] < EXACT or (len(best) == 2 and best[1] - best[0] <= AGREEMENT * best[0])
+def enough(runs: Sequence[Run]) -> bool:
+    """Whether one run is exact, or the best two agree: in the objective, or about in that and in the directions."""
+    best, *others = sorted(runs, key=lambda run: run.objective)[:2]
+    if best.objective < EXACT or not others:
+        return best.objective < EXACT
+    return others[0].objective <= (1.0 + AGREEMENT) * best.objective or alike(best, others[0])
 
 
 def continued(search: Run, polished: Run) -> Run:

@@ -27,7 +27,7 @@ from unbraid.trace import Event
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-14, 1e6
 SHRINK, GROW = 0.1, 5.0
 PLACE_KNOTS_AT = frozenset((3, 6, 10, 15, 22, 30))
-"""Steps before which knots are placed anew; after the last one they stay."""
+"""Steps before which knots are placed anew, by default; after the last one they stay."""
 DENSE_LIMIT = 3000
 """Beyond so many unknowns no normal matrix is built."""
 
@@ -47,7 +47,7 @@ class State:
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """The solver, on given samples, at one λ; with `directions_fixed` W0 and the knots stay as they are.
+    """The solver, on given samples, at one λ; with `directions_fixed` W0 stays as it is.
 
     Beyond `dense_limit` unknowns steps come from conjugate gradients.
     """
@@ -59,6 +59,7 @@ class GaussNewton:
     coupling: float
     offset: bool
     evenness: float = 0.0
+    place_knots_at: frozenset[int] = PLACE_KNOTS_AT
     directions_fixed: bool = False
     dense_limit: int = DENSE_LIMIT
 
@@ -71,7 +72,7 @@ class GaussNewton:
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One damped step for every start; a step that does not improve is taken back and damped more."""
         now = state
-        if state.steps in PLACE_KNOTS_AT and not self.directions_fixed:
+        if state.steps in self.place_knots_at:
             at = self.linearised(self.placed_anew(state.iterates))
             now = self._state(at, *at.misfits(), state.damping, state.moved, state.steps)
         trial, promised = self._trial(now)
@@ -100,9 +101,8 @@ class GaussNewton:
 
     def settled(self, state: State) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""
-        return (state.moved | (state.damping >= MOST_DAMPING)) & (
-            self.directions_fixed or state.steps > max(PLACE_KNOTS_AT)
-        )
+        placed = state.steps > max(self.place_knots_at, default=-1)
+        return (state.moved | (state.damping >= MOST_DAMPING)) & placed
 
     def iterates(self, state: State) -> Iterates:
         """The models that the state stands for."""
