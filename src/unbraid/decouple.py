@@ -19,7 +19,7 @@ from unbraid.jacobians import local_slopes
 from unbraid.methods import AlternatingMethod, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
-from unbraid.polish import Polish, measured_anew, polish_runs, settle
+from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.samples import Samples
@@ -115,7 +115,7 @@ def decouple(
         if method.polish is not None and cut is None:
             runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
         runs.sort(key=lambda run: run.objective)
-        best = runs[0] if method.polish is None else settle(finisher, runs[0])
+        best = runs[0]
         model = finished(problem, units, basis, best, constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
     summaries = tuple(summary(run, units, model) for run in runs)

@@ -77,7 +77,7 @@ def polish_runs(
             polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        for i, run in zip(chunk, polished, strict=True):
+        for i, run in zip(chunk, settle(solver, polished), strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
         if cut:
@@ -93,20 +93,20 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
 
 
-def settle(solver: GaussNewton, run: Run) -> Run:
-    """A polished run whose knots and directions belong to each other, and whose knots span just its inputs.
+def settle(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
+    """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
 
     Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
     more steps, and so on for some rounds; in the last one directions stay, so that knots end on the final inputs.
+    Only then can runs be compared: on knots that do not fit its inputs a run can look better than it is.
     """
-    best = run.best
+    settled = list(runs)
     for last in [False] * SETTLING_ROUNDS + [True]:
         final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-        state = final.start(final.placed_anew(best))
+        state = final.start(final.placed_anew(joined([run.best for run in settled])))
         stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6)
-        (settled,) = iterate(final, state, 1, stopping, time.perf_counter())
-        best = settled.best
-    return replace(run, best=best, objective=settled.objective)
+        settled = iterate(final, state, len(settled), stopping, time.perf_counter())
+    return [replace(run, best=one.best, objective=one.objective) for run, one in zip(runs, settled, strict=True)]
 
 
 def promising(runs: Sequence[Run]) -> list[int]:
