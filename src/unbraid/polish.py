@@ -121,9 +121,8 @@ def promising(runs: Sequence[Run]) -> list[int]:
 
 def alike(one: Run, other: Run) -> bool:
     """Whether two starts seem to be on their way to the same minimum."""
-    if abs(one.objective - other.objective) > SAME_OBJECTIVE * max(one.objective, other.objective):
-        return False
-    return float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
+    near = abs(one.objective - other.objective) <= SAME_OBJECTIVE * max(one.objective, other.objective)
+    return near and float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
 
 
 def enough(runs: Sequence[Run]) -> bool:
