@@ -17,13 +17,13 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
         "errors status arrays threads version",
-        "files npz kernels",
+        "files npz kernels tasks",
         "jacobians bases constraints problem metrics",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish finish",
         "methods decouple datasets",
-        "plots",
+        "plots reproduction",
         "__init__",
         "cli",
         "__main__",

@@ -38,8 +38,10 @@ def trig(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
     return sampled(DecoupledModel(W0, W1, branches), S, as_generator(rng))
 
 
-def monotone(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
+def monotone(S: int = 100, rng: Seed = None, box: float = BOX) -> tuple[Problem, DecoupledModel]:
     """The paper's monotone system: 3 inputs, 3 outputs, 3 increasing branches, random W0 and W1 in U(-2, 2).
+
+    The paper does not say where samples come from: U(-box, box) here.
 
     The third branch is the logistic 1 / (1 + e^-u): the paper prints a minus sign, which has a pole at 0
     and decreases.
@@ -55,7 +57,7 @@ def monotone(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
         FunctionBranch(np.exp, np.exp, "exp u"),
         FunctionBranch(logistic, lambda u: logistic(u) * logistic(-u), "1 / (1 + exp -u)"),
     )
-    return sampled(DecoupledModel(W0, W1, branches), S, generator)
+    return sampled(DecoupledModel(W0, W1, branches), S, generator, box)
 
 
 def random_system(
@@ -110,10 +112,12 @@ def random_sine(rng: np.random.Generator, span: Array) -> Branch:
     )
 
 
-def sampled(model: DecoupledModel, S: int, rng: np.random.Generator) -> tuple[Problem, DecoupledModel]:
+def sampled(
+    model: DecoupledModel, S: int, rng: np.random.Generator, box: float = BOX
+) -> tuple[Problem, DecoupledModel]:
     """A problem with S points from the box, and the model it comes from."""
     check_whole("S", S, 1)
-    X = rng.uniform(-BOX, BOX, (S, model.m))
+    X = rng.uniform(-box, box, (S, model.m))
     return Problem(X, model(X), model.jacobian(X)), model
 
 

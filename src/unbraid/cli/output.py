@@ -13,7 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unbraid.iterate import Callback, Progress
+    from unbraid.tasks import Done
 
 PIPED_WIDTH = 200
 """Columns for output that no terminal shows: nothing should be cut there."""
@@ -64,6 +67,33 @@ def progress_bar(title: str) -> Iterator[Callback | None]:
             bar.update(task, completed=progress.done, total=progress.total, told=told)
 
         yield show
+
+
+@contextmanager
+def task_bar(title: str) -> Iterator[Callable[[Done], object] | None]:
+    """A callback for `run_tasks` that draws a bar with the time left on stderr, or None where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, TextColumn("{task.fields[left]}"), console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task(title, total=None, left="")
+
+        def show(progress: Done) -> None:
+            left = "" if progress.seconds_left is None else f"about {clock(progress.seconds_left)} left"
+            bar.update(task, completed=progress.done, total=progress.total, left=left)
+
+        yield show
+
+
+def clock(seconds: float) -> str:
+    """'0:42', '12:05', '1:02:05'."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def say(text: str) -> None:

@@ -1,0 +1,117 @@
+"""`unbraid reproduce`: the paper's figures and table, with a verdict on every claim."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from unbraid import plots
+from unbraid.cli.output import print_table, say, task_bar
+from unbraid.errors import FileError
+from unbraid.files import reason
+from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
+from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
+from unbraid.reproduction.output import Results, write_results
+from unbraid.reproduction.readings import VARIANTS, Readings
+from unbraid.tasks import run_tasks
+
+QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
+
+
+@click.command("reproduce", short_help="Repeat the paper's experiments, with a verdict on every claim.")
+@click.argument("experiment", type=click.Choice(["trig", "monotone", "all"]))
+@click.option("--quick", is_flag=True, help=f"A minute's version: {QUICK_RUNS} runs, fewer df.")
+@click.option("--runs", type=click.IntRange(min=1), help="Executions of every cell; 30 by default, as in the paper.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of samples and starts.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as there are cores by default.")
+@click.option("--coupling", type=float, default=0.01, show_default=True, help="λ of CMTF-BSD.")
+@click.option("--sweeps", type=int, default=300, show_default=True, help="Sweeps of CMTF-BSD.")
+@click.option("--box", type=float, default=1.5, show_default=True, help="Monotone samples come from U(-box, box).")
+@click.option(
+    "--degree-of",
+    type=click.Choice(["function", "spline"]),
+    default="function",
+    show_default=True,
+    help="Whose degree the paper's d is: that of g, or of the spline that represents g or g'.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("unbraid-reproduction"),
+    show_default=True,
+    help="The folder for figures, numbers and the summary page.",
+)
+def command(
+    experiment: str,
+    quick: bool,
+    runs: int | None,
+    seed: int,
+    jobs: int | None,
+    coupling: float,
+    sweeps: int,
+    box: float,
+    degree_of: Literal["function", "spline"],
+    output: Path,
+) -> None:
+    """Repeat the paper's experiments: f_trig over degrees and df, the monotone system, or both.
+
+    Three variants run side by side: CMTF-BSD as printed, with the anchored step, and unbraid's default solver.
+    Finished cells are kept in the output folder: started again, the command computes only what is missing.
+    """
+    plots.check_matplotlib()
+    began = time.perf_counter()
+    readings = Readings(coupling, sweeps, box, degree_of)
+    runs = runs or (QUICK_RUNS if quick else 30)
+    cells = make_folder(output / "cells")
+    trig_dfs, monotone_dfs = (QUICK_TRIG_DFS, QUICK_MONOTONE_DFS) if quick else (TRIG_DFS, MONOTONE_DFS)
+    trig = trig_tasks(runs, seed, readings, trig_dfs) if experiment != "monotone" else []
+    monotone = monotone_tasks(runs, seed, readings, monotone_dfs) if experiment != "trig" else []
+    tasks = [*trig, *monotone]
+    with task_bar("Reproducing") as callback:
+        done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    trig_rows = [row for rows in done[: len(trig)] for row in rows]
+    monotone_rows = [row for rows in done[len(trig) :] for row in rows]
+    written = write_results(Results(trig_rows, monotone_rows, runs, seed, readings, this_command()), output)
+    if trig_rows:
+        print_verdicts("f_trig", trig_verdicts(trig_rows))
+    if monotone_rows:
+        print_verdicts("The monotone system", monotone_verdicts(monotone_rows))
+    for sentence in readings.sentences():
+        say(f"Reading: {sentence}")
+    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} runs.")
+    say(f"Summary: {written[0]}")
+
+
+def this_command() -> str:
+    """The command as it was given, without what is as by default and what does not change the numbers."""
+    context = click.get_current_context()
+    words = ["unbraid reproduce", context.params["experiment"]]
+    for option in context.command.params:
+        if isinstance(option, click.Option) and option.name not in (None, "jobs", "output"):
+            value = context.params[option.name]
+            if value not in (None, option.default):
+                words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+    return " ".join(words)
+
+
+def make_folder(folder: Path) -> Path:
+    """Make the folder, and refuse before the work where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
+    return folder
+
+
+def print_verdicts(title: str, verdicts: list[Verdict]) -> None:
+    """One line a claim and variant."""
+    rows = [(one.claim, VARIANTS[one.variant], one.verdict, one.measured) for one in verdicts]
+    for k in range(len(rows) - 1, 0, -1):
+        if rows[k][0] == rows[k - 1][0]:
+            rows[k] = ("", *rows[k][1:])
+    print_table(title, ("the paper says", "variant", "verdict", "measured"), rows)

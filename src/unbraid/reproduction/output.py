@@ -1,0 +1,184 @@
+"""What a reproduction leaves in its folder: raw numbers, figures, Table 1 and a summary page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unbraid.files import replacing
+from unbraid.reproduction.claims import (
+    Verdict,
+    certified_counts,
+    distinct,
+    monotone_verdicts,
+    trig_verdicts,
+    values,
+    worse_output,
+)
+from unbraid.reproduction.figures import monotone_figure, trig_figure
+from unbraid.reproduction.readings import VARIANTS, Readings
+from unbraid.tasks import Rows
+from unbraid.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TABLE_1 = {8: 7, 10: 7, 12: 7, 14: 9, 16: 15, 18: 16, 20: 13}
+"""The paper's Table 1: unconstrained runs, of 30, with certified monotonic branches. Constrained: 30 at every df."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows of the experiments that were run (empty for one that was not), and how."""
+
+    trig: Rows
+    monotone: Rows
+    runs: int
+    seed: int
+    readings: Readings
+    command: str
+
+
+def write_results(results: Results, folder: Path) -> list[Path]:
+    """Write everything; the files, the summary page first."""
+    written = []
+    if results.trig:
+        written.append(write_csv(folder / "trig.csv", results.trig))
+        written += write_figure(folder / "figure2", trig_figure(results.trig))
+        written += write_figure(folder / "figure2-splines", trig_figure(results.trig, prefix=""))
+    if results.monotone:
+        written.append(write_csv(folder / "monotone.csv", results.monotone))
+        written.append(write_csv(folder / "table1.csv", table_1(results.monotone)))
+        written += write_figure(folder / "figure3", monotone_figure(results.monotone))
+    page = folder / "summary.md"
+    write_bytes(page, summary(results).encode())
+    return [page, *written]
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def write_csv(path: Path, rows: Rows) -> Path:
+    """Every row, with the digits that give the number back."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, text.getvalue().encode())
+    return path
+
+
+def write_figure(stem: Path, figure: Figure) -> list[Path]:
+    """The figure as SVG and PNG; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    with rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "none"}):
+        for path in paths:
+            with replacing(path) as file:
+                metadata = {"Date": None} if path.suffix == ".svg" else None
+                figure.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
+    return paths
+
+
+def table_1(rows: Rows) -> Rows:
+    """Table 1 of every variant: how many runs have certified monotonic branches, df by df."""
+    dfs = distinct(rows, "df")
+    result: Rows = []
+    for variant in VARIANTS:
+        some = [row for row in rows if row["variant"] == variant]
+        for constraint, name in (("none", "Unconstrained"), ("increasing", "Monotonic (+)")):
+            counts = certified_counts(some, constraint)
+            result.append({"variant": variant, "runs": name} | {str(df): n for df, n in zip(dfs, counts, strict=True)})
+    return result
+
+
+def summary(results: Results) -> str:
+    """The page: each claim of the paper beside what was measured."""
+    parts = [
+        "# The paper's experiments, run again",
+        f"unbraid {__version__}, {results.runs} runs a cell, seed {results.seed}. Made by `{results.command}`.",
+        "Every verdict below is computed from the numbers in the CSV files, by the rule in its row.",
+    ]
+    if results.trig:
+        parts += ["## f_trig", claims_table(trig_verdicts(results.trig)), trig_section(results)]
+    if results.monotone:
+        parts += [
+            "## The monotone system",
+            claims_table(monotone_verdicts(results.monotone)),
+            monotone_section(results),
+        ]
+    parts += ["## How unclear points of the paper were read", "\n".join(f"- {s}" for s in results.readings.sentences())]
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def claims_table(verdicts: Sequence[Verdict]) -> str:
+    """One row a claim and variant; the claim and its rule stand in the first of them."""
+    rows, before = [], ""
+    for one in verdicts:
+        claim = f"{one.claim} *({one.rule}.)*" if one.claim != before else ""
+        rows.append([claim, VARIANTS[one.variant], one.measured, f"**{one.verdict}**"])
+        before = one.claim
+    return markdown_table(["the paper says", "variant", "measured", "verdict"], rows)
+
+
+def trig_section(results: Results) -> str:
+    """Figure 2 and the medians behind it."""
+    rows, dfs = results.trig, distinct(results.trig, "df")
+    table = []
+    for variant in VARIANTS:
+        some = [row for row in rows if row["variant"] == variant]
+        for degree in distinct(rows, "degree"):
+            medians = [f"{np.median(worse_output(some, degree, df)):.2g}" for df in dfs]
+            table.append([VARIANTS[variant], str(degree), *medians])
+    return "\n\n".join(
+        [
+            "![Error(J) and output errors over df](figure2.svg)",
+            "Polynomials of degree 10 through the branches, as in the paper; outliers are not drawn. The splines "
+            "themselves: [figure2-splines.svg](figure2-splines.svg). Median over the runs of the worse output's error, "
+            "in %, polynomials put through the branches:",
+            markdown_table(["variant", "d", *(f"df {df}" for df in dfs)], table),
+        ]
+    )
+
+
+def monotone_section(results: Results) -> str:
+    """Figure 3, Table 1 and the medians behind them."""
+    rows, dfs = results.monotone, distinct(results.monotone, "df")
+    counts = [
+        [VARIANTS[row["variant"]], row["runs"], *(str(row[str(df)]) for df in dfs)] for row in table_1(results.monotone)
+    ]
+    if results.runs == 30:
+        counts.insert(0, ["the paper", "Monotonic (+)", *("30" if df in TABLE_1 else "" for df in dfs)])
+        counts.insert(0, ["the paper", "Unconstrained", *(str(TABLE_1.get(df, "")) for df in dfs)])
+    errors = []
+    for variant in VARIANTS:
+        some = [row for row in rows if row["variant"] == variant]
+        for constraint, name in (("none", "Unconstrained"), ("increasing", "Monotonic (+)")):
+            medians = [f"{np.median(values(some, 'error_J', constraint=constraint, df=df)):.1e}" for df in dfs]
+            errors.append([VARIANTS[variant], name, *medians])
+    header = ["variant", "runs", *(f"df {df}" for df in dfs)]
+    return "\n\n".join(
+        [
+            "![Error(J) over df, with and without the constraint](figure3.svg)",
+            f"Table 1: runs, of {results.runs}, in which every branch is certified monotonic (up or down):",
+            markdown_table(header, counts),
+            "Median Error(J):",
+            markdown_table(header, errors),
+        ]
+    )

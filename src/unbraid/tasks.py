@@ -1,0 +1,149 @@
+"""Many independent pieces of work: in parallel processes, with progress, and kept on disk as they are done.
+
+A finished task is one small file, written whole or not at all. Killed at any moment and started again, the same
+tasks are read back where they are there and computed where they are not. Nothing depends on how many processes
+there are, nor on which task ends first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unbraid.errors import FileError
+from unbraid.files import reason, replacing
+from unbraid.threads import single_blas_thread
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work: `function(**settings)` gives rows of numbers and texts.
+
+    Parameters
+    ----------
+    name
+        Readable, unique among the tasks, and fit for a file's name.
+    function
+        A function of a module, so that another process can find it.
+    settings
+        Its arguments: numbers and texts. Other settings are another task, whatever the name.
+    """
+
+    name: str
+    function: Callable[..., Rows]
+    settings: dict[str, Any]
+
+    @property
+    def file_name(self) -> str:
+        """Where its rows are kept: the name, and a digest of everything that the rows depend on."""
+        whole = json.dumps([self.function.__module__, self.function.__qualname__, self.settings], sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(whole.encode()).hexdigest()[:12]}.json"
+
+
+class Done(NamedTuple):
+    """What a progress callback is told: tasks done (those found on disk among them), in all, and seconds left.
+
+    `seconds_left` is None as long as nothing was computed.
+    """
+
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+def run_tasks(
+    tasks: Sequence[Task], folder: Path | None, jobs: int = 1, callback: Callable[[Done], object] | None = None
+) -> list[Rows]:
+    """The rows of every task, in the order of the tasks; with a folder, kept there and read back from there.
+
+    Ctrl-C leaves finished tasks in the folder and is passed on.
+    """
+    kept = {} if folder is None else {i: rows for i, task in enumerate(tasks) if (rows := read_rows(folder, task))}
+    todo = [i for i in range(len(tasks)) if i not in kept]
+    began, computed = time.perf_counter(), 0
+
+    def enter(i: int, rows: Rows) -> None:
+        nonlocal computed
+        if folder is not None:
+            write_rows(folder, tasks[i], rows)
+        kept[i] = rows
+        computed += 1
+        if callback is not None:
+            left = (len(tasks) - len(kept)) * (time.perf_counter() - began) / computed
+            callback(Done(len(kept), len(tasks), left))
+
+    if callback is not None:
+        callback(Done(len(kept), len(tasks), None))
+    if jobs == 1 or len(todo) < 2:
+        for i in todo:
+            enter(i, execute(tasks[i]))
+    else:
+        in_processes([tasks[i] for i in todo], min(jobs, len(todo)), lambda k, rows: enter(todo[k], rows))
+    return [kept[i] for i in range(len(tasks))]
+
+
+def in_processes(tasks: Sequence[Task], jobs: int, enter: Callable[[int, Rows], None]) -> None:
+    """Execute the tasks in so many processes, and `enter` each result as it comes."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=(os.getpid(),))
+    try:
+        pending: dict[Future[Rows], int] = {pool.submit(execute, task): k for k, task in enumerate(tasks)}
+        while pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                enter(pending.pop(future), future.result())
+    except BaseException:
+        for process in list((pool._processes or {}).values()):  # they would finish what they have begun
+            process.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def begin_worker(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end with it even where it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import threading
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def execute(task: Task) -> Rows:
+    """Do the work, on one core."""
+    with single_blas_thread():
+        return task.function(**task.settings)
+
+
+def read_rows(folder: Path, task: Task) -> Rows | None:
+    """The rows that an earlier run has kept, or None; a file that cannot be read counts as not there."""
+    try:
+        rows = json.loads((folder / task.file_name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else None
+
+
+def write_rows(folder: Path, task: Task, rows: Rows) -> None:
+    """Keep the rows of a finished task."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
+    with replacing(folder / task.file_name) as file:
+        file.write(json.dumps(rows).encode())
