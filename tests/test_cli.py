@@ -134,7 +134,7 @@ def test_jacobians_alone_will_do_and_the_constants_are_noted(folder: Path) -> No
     result = fit("-o model.npz")
     assert result.exit_code == 0, result.output
     assert "output 1" not in result.stdout
-    assert "Note: Jacobians alone do not determine constants" in result.stdout
+    assert "Jacobians alone do not determine constants" in result.stdout
 
 
 def test_advice_speaks_of_options(folder: Path) -> None:
@@ -342,11 +342,11 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
     drawn += until_seen(ours, b"never drawn")
     os.close(ours)
     stdout, _ = running.communicate(timeout=60)
-    assert running.returncode == 0
+    assert running.returncode == 130
     assert b"Decoupling" in drawn
     assert b"Traceback" not in drawn
     assert "Decoupling" not in stdout
-    assert "of 500 starts had ended, and this is the best model found until then" in stdout
+    assert "of 500 starts were finished, and this is the best model found until then" in stdout
     assert ub.DecoupledModel.load("model.npz").rank == 5
 
 

@@ -12,13 +12,14 @@ from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
-from unbraid.fit import AGREEING, Fit, StartSummary, errors_on
+from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Callback, Run
 from unbraid.jacobians import local_slopes
 from unbraid.methods import AlternatingMethod, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
+from unbraid.notes import notes_on
 from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
 from unbraid.projection import Projection
@@ -119,9 +120,11 @@ def decouple(
         model = finished(problem, units, basis, best, constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
     summaries = tuple(summary(run, units, model) for run in runs)
+    status = ending(problem, best.status if cut is None else cut)
+    coefficients = rank * (problem.n + problem.m - 1 + basis.size - 1)
     return Fit(
         model=model,
-        status=ending(problem, best.status if cut is None else cut),
+        status=status,
         jacobian_error=jacobian_error,
         output_errors=output_errors,
         objective=best.objective,
@@ -131,18 +134,8 @@ def decouple(
         method=method.name,
         basis=basis,
         constraints=constraints,
-        notes=notes_on(problem, summaries),
+        notes=notes_on(problem, coefficients, summaries, status, jacobian_error, output_errors),
     )
-
-
-CONSTANTS_UNKNOWN = (
-    "Jacobians alone do not determine constants: the values of the model are known up to one constant per output. "
-    "Pass F to fix them, or use model.through(X, F) with a few values."
-)
-JACOBIANS_ESTIMATED = (
-    "Values alone: the search began with rough Jacobians from neighbouring samples, the fit is to the values. "
-    "Jacobians, where they can be had, make it easier and better."
-)
 
 
 def ending(problem: Problem, status: Status) -> Status:
@@ -161,28 +154,13 @@ NEIGHBOURS = 3
 """Neighbours per unknown of a local linear fit."""
 
 
-def notes_on(problem: Problem, starts: Sequence[StartSummary]) -> tuple[str, ...]:
-    """What a user should know beside the status."""
-    notes = [CONSTANTS_UNKNOWN] if problem.F is None else []
-    if problem.J is None:
-        notes.append(JACOBIANS_ESTIMATED)
-    finished = [start for start in starts if start.finished]
-    agreeing = sum(start.angle <= AGREEING for start in finished)
-    if len(finished) >= 4 and agreeing <= len(finished) // 4:
-        notes.append(
-            f"Only {agreeing} of {len(finished)} finished starts found these directions, so they may not be the only "
-            "ones: try another rank, more samples, or more starts."
-        )
-    return tuple(notes)
-
-
 def as_method(method: AlternatingMethod | None, polish: bool | None) -> AlternatingMethod:
     """The method, or the default one, polished or not; anything else is refused."""
     if method is None:
         return default(polish=polish is not False)
     if not isinstance(method, AlternatingMethod):
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
-        raise SettingError(f"method must come from ub.methods, such as ub.methods.dejonghe2025(), got {given}.")
+        raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
     return replace(method, polish=Polish()) if polish else method
 
 
@@ -251,4 +229,5 @@ def unswept(solver: AlternatingProjection, model: GivenModel) -> Run:
 def summary(run: Run, units: Units, best: DecoupledModel) -> StartSummary:
     """How a start ended, beside the best one."""
     angle = float(direction_angles(best.W0, run.best.W0[0] / units.x_scale).max())
-    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished)
+    cut = run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished and not cut)

@@ -48,8 +48,9 @@ class StartSummary:
 
     def __repr__(self) -> str:
         ended = f"objective {self.objective:.3g} after {counted(self.sweeps, 'sweep')}"
-        left = "" if self.finished else ", left after the search"
-        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {self.status.name}{left})"
+        cut = self.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
+        how = self.status.name if self.finished or cut else "left after the search"
+        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {how})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,18 +102,22 @@ class Fit:
     @property
     def agreement(self) -> str:
         """The same in words."""
-        finished = sum(start.finished for start in self.starts)
-        of = counted(len(self.starts), "start")
-        if finished < len(self.starts):
-            of = f"{finished} finished starts (of {len(self.starts)})"
-        return f"{self.agreeing} of {of} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
+        finished, starts = sum(start.finished for start in self.starts), len(self.starts)
+        if starts == 1:
+            return "1"
+        if finished == 0:
+            return f"{starts}, none of them finished"
+        some = f"{starts}" if finished == starts else f"{starts}, the best {finished} of them finished"
+        if finished == 1:
+            return some
+        return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
 
     def __repr__(self) -> str:
         errors = []
         if self.jacobian_error is not None:
             errors.append(f"Error(J) {self.jacobian_error:.2e}")
         if self.output_errors is not None:
-            listed = ", ".join(f"{e:.2g}" for e in self.output_errors[:6])
+            listed = ", ".join(f"{e:.2g}" if e < 99.5 else f"{e:.0f}" for e in self.output_errors[:6])
             more = ", …" if len(self.output_errors) > 6 else ""
             errors.append(f"output errors {listed}{more} %")
         lines = [

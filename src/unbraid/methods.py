@@ -130,9 +130,9 @@ def default(
     polish
         Whether Gauss–Newton steps follow.
     max_steps
-        How many steps each polished start gets at most.
+        How many steps each polished start gets at most, before up to 40 more in which its knots settle.
     max_seconds
-        Time limit for everything. None: no limit.
+        Time limit for everything, looked at after every sweep and step. None: no limit.
 
     Notes
     -----

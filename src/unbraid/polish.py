@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -77,7 +76,7 @@ def polish_runs(
             polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        for i, run in zip(chunk, settle(solver, polished), strict=True):
+        for i, run in zip(chunk, settle(solver, polished, settings.stopping.max_seconds, began), strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
         if cut:
@@ -93,7 +92,7 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
 
 
-def settle(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
+def settle(solver: GaussNewton, runs: Sequence[Run], max_seconds: float | None, began: float) -> list[Run]:
     """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
 
     Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
@@ -101,12 +100,19 @@ def settle(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     Only then can runs be compared: on knots that do not fit its inputs a run can look better than it is.
     """
     settled = list(runs)
+    stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6, max_seconds=max_seconds)
     for last in [False] * SETTLING_ROUNDS + [True]:
         final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
         state = final.start(final.placed_anew(joined([run.best for run in settled])))
-        stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6)
-        settled = iterate(final, state, len(settled), stopping, time.perf_counter())
-    return [replace(run, best=one.best, objective=one.objective) for run, one in zip(runs, settled, strict=True)]
+        ended = iterate(final, state, len(settled), stopping, began)
+        settled = [settled_in(*pair, all_free=not last) for pair in zip(settled, ended, strict=True)]
+    return settled
+
+
+def settled_in(before: Run, after: Run, all_free: bool) -> Run:
+    """A run and a round of its settling as one; a round of all unknowns that converges makes up for spent steps."""
+    spent = before.status is Status.OUT_OF_SWEEPS and all_free and after.status.converged
+    return replace(after, status=after.status if spent else before.status, trace=joined_traces(before, after))
 
 
 def promising(runs: Sequence[Run]) -> list[int]:
@@ -135,14 +141,18 @@ def enough(runs: Sequence[Run]) -> bool:
 
 def continued(search: Run, polished: Run) -> Run:
     """A run and its polish as one; a polish that gained nothing is forgotten."""
-    before, after = search.trace, polished.trace
-    trace = Trace(
+    best = polished if polished.objective <= search.objective else search
+    return replace(best, status=polished.status, trace=joined_traces(search, polished), finished=True)
+
+
+def joined_traces(first: Run, second: Run) -> Trace:
+    """What happened in two runs, one after the other."""
+    before, after = first.trace, second.trace
+    return Trace(
         np.concatenate([before.objective, after.objective]),
         np.concatenate([before.jacobian_error, after.jacobian_error]),
         before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
     )
-    best = polished if polished.objective <= search.objective else search
-    return replace(best, status=polished.status, trace=trace, finished=True)
 
 
 def joined(batches: Sequence[Iterates]) -> Iterates:

@@ -19,7 +19,7 @@ class Status(enum.Enum):
     CONVERGED = "The stopping rule was met."
     UP_TO_CONSTANTS = (
         "The stopping rule was met. Jacobians alone do not determine constants: values of the model are known up to "
-        "one constant per output, which `model.through(X, F)` sets from values."
+        "one constant per output, which `fit.model.through(X, F)` sets from values."
     )
     TARGET_REACHED = "The objective reached its target."
     OUT_OF_SWEEPS = (

@@ -36,6 +36,14 @@ class SentenceGroup(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+IN_OPTIONS = {
+    r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --paper-layout",
+    r"use Problem\(X, F, J\)": "leave out --paper-layout",
+    r"give J \(S, n, m\) as well, or let Problem\.from_function.*": "give J as well, or use --method default.",
+}
+"""What the library says to those who call it, and what it means on the command line."""
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Say it on stderr, in one line, and exit."""
     click.echo(f"Error: {in_options(' '.join(message.split()))}", err=True)
@@ -50,5 +58,6 @@ def in_options(message: str) -> str:
     >>> in_options("The budget ran out: raise `max_sweeps`.")
     'The budget ran out: raise --max-sweeps.'
     """
-    message = re.sub(r"use Problem\.from_paper_layout(\(X, F, J\))?", "add --paper-layout", message)
+    for said, option in IN_OPTIONS.items():
+        message = re.sub(said, option, message)
     return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), message)

@@ -11,7 +11,7 @@ import click
 from unbraid import methods
 from unbraid.bases import BSpline
 from unbraid.cli.data import check_output, read_problem
-from unbraid.cli.errors import in_options
+from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, print_table, progress_bar, say
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
@@ -66,7 +66,7 @@ def command(
 ) -> None:
     """Decouple the samples in DATA, an .npz file with X (S, m), F (S, n) and J (S, n, m).
 
-    Ctrl-C ends the search and keeps the best model found until then.
+    Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
     """
     constraint = chosen_constraint(shapes)
     basis, solver = BSpline(df, degree), chosen_method(method, coupling, max_sweeps, max_steps)
@@ -78,6 +78,8 @@ def command(
         )
     result.model.save(output)
     report(result, starts, output)
+    if result.status is Status.INTERRUPTED:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
@@ -113,9 +115,9 @@ def report(result: Fit, asked: int, output: Path) -> None:
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
-    ended = sum(start.status is not Status.INTERRUPTED for start in result.starts)
-    if ended < asked:
-        say(f"Interrupted: {ended} of {asked} starts had ended, and this is the best model found until then.")
+    if result.status is Status.INTERRUPTED:
+        finished = sum(start.finished for start in result.starts)
+        say(f"Interrupted: {finished} of {asked} starts were finished, and this is the best model found until then.")
     for note in result.notes:
         say(f"Note: {note}")
     say(f"Model:  {output}")

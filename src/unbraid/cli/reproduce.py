@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from unbraid import plots
+from unbraid.cli.errors import INTERRUPTED, fail
 from unbraid.cli.output import print_table, say, task_bar
 from unbraid.errors import FileError
 from unbraid.files import reason
@@ -17,7 +19,7 @@ from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdict
 from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.reproduction.output import Results, write_results
 from unbraid.reproduction.readings import VARIANTS, Readings
-from unbraid.tasks import run_tasks
+from unbraid.tasks import Task, run_tasks
 
 QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
 
@@ -72,8 +74,15 @@ def command(
     trig = trig_tasks(runs, seed, readings, trig_dfs) if experiment != "monotone" else []
     monotone = monotone_tasks(runs, seed, readings, monotone_dfs) if experiment != "trig" else []
     tasks = [*trig, *monotone]
-    with task_bar("Reproducing") as callback:
-        done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    kept = count_kept(tasks, cells)
+    try:
+        with task_bar("Reproducing") as callback:
+            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    except KeyboardInterrupt:
+        now = count_kept(tasks, cells)
+        fail(
+            f"Interrupted: {now} of {len(tasks)} cells are kept, and the same command goes on from there.", INTERRUPTED
+        )
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
     written = write_results(Results(trig_rows, monotone_rows, runs, seed, readings, this_command()), output)
@@ -81,10 +90,16 @@ def command(
         print_verdicts("f_trig", trig_verdicts(trig_rows))
     if monotone_rows:
         print_verdicts("The monotone system", monotone_verdicts(monotone_rows))
-    for sentence in readings.sentences():
+    for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
-    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} runs.")
+    reused = f", {kept} of them from before" if kept else ""
+    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} runs{reused}.")
     say(f"Summary: {written[0]}")
+
+
+def count_kept(tasks: Sequence[Task], cells: Path) -> int:
+    """How many of the cells have been computed before."""
+    return sum((cells / task.file_name).exists() for task in tasks)
 
 
 def this_command() -> str:

@@ -17,6 +17,10 @@ COLOURS = ("#E69F00", "#56B4E9", "#0072B2")
 """Of Okabe and Ito's palette; in grey they differ in lightness as well."""
 
 
+FEWEST = 5
+"""Runs of which a box can be drawn; fewer are drawn one by one."""
+
+
 def trig_figure(rows: Rows, prefix: str = "poly_") -> Figure:
     """Figure 2: Error(J), e_1 and e_2 of f_trig over df for d = 1, 2, 3, as box plots without outliers."""
     figure, panels, variants = grid(rows, 3)
@@ -67,6 +71,10 @@ def boxes(axes: Axes, groups: Sequence[Sequence[Any]], ticks: Sequence[int], col
     width = 0.8 / len(groups)
     for g, group in enumerate(groups):
         places = [k + (g - (len(groups) - 1) / 2) * width for k in range(len(ticks))]
+        if min(len(cell) for cell in group) < FEWEST:
+            for place, cell in zip(places, group, strict=True):
+                axes.plot([place] * len(cell), cell, "o", color=colours[g], markeredgecolor="black", markersize=4)
+            continue
         axes.boxplot(
             group,
             positions=places,

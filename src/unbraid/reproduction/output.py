@@ -107,7 +107,8 @@ def summary(results: Results) -> str:
     parts = [
         "# The paper's experiments, run again",
         f"unbraid {__version__}, {results.runs} runs a cell, seed {results.seed}. Made by `{results.command}`.",
-        "Every verdict below is computed from the numbers in the CSV files, by the rule in its row.",
+        "Every verdict below is computed from the numbers in the CSV files, by the rule in its row."
+        + (f" With only {results.runs} runs a cell, they are rough." if results.runs < 10 else ""),
     ]
     if results.trig:
         parts += ["## f_trig", claims_table(trig_verdicts(results.trig)), trig_section(results)]
@@ -117,7 +118,8 @@ def summary(results: Results) -> str:
             claims_table(monotone_verdicts(results.monotone)),
             monotone_section(results),
         ]
-    parts += ["## How unclear points of the paper were read", "\n".join(f"- {s}" for s in results.readings.sentences())]
+    readings = results.readings.sentences("all" if results.monotone else "trig")
+    parts += ["## How unclear points of the paper were read", "\n".join(f"- {s}" for s in readings)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -51,13 +51,16 @@ class Readings:
         """The same as plain numbers and texts."""
         return asdict(self)
 
-    def sentences(self) -> list[str]:
-        """What was taken, for readers of the results."""
-        return [
+    def sentences(self, experiment: str = "all") -> list[str]:
+        """What was taken, for readers of the results of "trig", "monotone" or "all" experiments."""
+        general = [
             f'λ = {self.coupling:g} in both variants of CMTF-BSD (the paper: "a fixed low value, 0.01 or 0.1"); '
             "unbraid's default has its own, 0.1.",
             f"{self.sweeps} sweeps, all of them made (the paper gives no number), from one random start a run; "
             "unbraid's default has 16 starts and its own stopping rules.",
+            "Inputs and outputs are brought to balanced units inside, in all variants.",
+        ]
+        monotone = [
             f"Samples of the monotone system: U(-{self.box:g}, {self.box:g}), S = 100 (the paper does not say; "
             "f_trig has U(-1.5, 1.5), S = 100).",
             "d is the degree of g; in the monotone experiment, d = 4, slopes are cubic."
@@ -65,8 +68,8 @@ class Readings:
             else "d is the degree of the spline; in the monotone experiment, d = 4, slopes are quartic and g quintic.",
             "The monotone system's g3 is the logistic 1/(1 + exp(-u)): as printed, with a minus sign, it has a pole "
             "and decreases.",
-            "Inputs and outputs are brought to balanced units inside, in all variants.",
         ]
+        return general if experiment == "trig" else general + monotone
 
 
 def method_of(variant: str, readings: Readings) -> tuple[AlternatingMethod | None, int]:

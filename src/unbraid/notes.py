@@ -1,0 +1,88 @@
+"""What a user should know about a fit beside its status, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.fit import AGREEING, StartSummary
+from unbraid.problem import Problem
+from unbraid.status import Status
+
+POOR = 50.0
+"""An output error, in %, above which a model explains next to nothing of the output."""
+GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
+"""An Error(J) below and an output error in % above these do not go together."""
+
+
+def notes_on(
+    problem: Problem,
+    coefficients: int,
+    starts: Sequence[StartSummary],
+    status: Status,
+    jacobian_error: float | None,
+    output_errors: Array | None,
+) -> tuple[str, ...]:
+    """All of them; `coefficients` is what the model has beside its bias."""
+    return tuple(
+        note
+        for notes in (
+            on_data(problem, status),
+            on_unknowns(problem, coefficients),
+            on_errors(jacobian_error, output_errors),
+            on_starts(starts, status),
+        )
+        for note in notes
+    )
+
+
+def on_data(problem: Problem, status: Status) -> Iterator[str]:
+    """What is missing."""
+    if problem.F is None and status is not Status.UP_TO_CONSTANTS:
+        yield (
+            "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
+            "which fit.model.through(X, F) sets from values."
+        )
+    if problem.J is None:
+        yield (
+            "Values alone: the search began with rough Jacobians from neighbouring samples, the fit is to the values. "
+            "Jacobians, where they can be had, make it easier and better."
+        )
+
+
+def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
+    """Whether the data can determine the model at all."""
+    numbers = sum(array.size for array in (problem.F, problem.J) if array is not None)
+    if coefficients > numbers / 2:
+        yield (
+            f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "
+            "about new points: use a smaller df, fewer branches, or more samples."
+        )
+
+
+def on_errors(jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
+    """Whether the model explains the data."""
+    if output_errors is None:
+        return
+    if jacobian_error is not None and jacobian_error < GOOD_SLOPES and output_errors.max() > BAD_VALUES:
+        yield (
+            "Jacobians are fitted well and values are not: F and J do not seem to belong together. Check the units "
+            "and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+        )
+    elif output_errors.max() > POOR:
+        which = ", ".join(str(i + 1) for i in np.flatnonzero(output_errors > POOR)[:6])
+        yield f"The model explains little of output {which}: try a larger rank or df, or more starts."
+
+
+def on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:
+    """Whether others found the same directions; not asked where the search was cut short."""
+    finished = [start for start in starts if start.finished]
+    agreeing = sum(start.angle <= AGREEING for start in finished)
+    cut = status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
+    if not cut and len(finished) >= 2 and agreeing <= max(1, len(finished) // 4):
+        yield (
+            f"Only {agreeing} of {len(finished)} finished starts found these directions, so they may not be the only "
+            "ones: try another rank, more samples, or more starts."
+        )
