@@ -22,7 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish finish",
-        "methods decouple datasets notes",
+        "methods decouple decouple_each datasets notes",
         "plots reproduction",
         "__init__",
         "cli",

@@ -91,16 +91,7 @@ def decouple(
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
-    solver = AlternatingProjection(
-        with_rough_jacobians(samples),
-        basis,
-        projection,
-        method.coupling,
-        method.anchored,
-        method.normalised,
-        method.offset,
-        method.evenness,
-    )
+    solver = sweeps_of(method, with_rough_jacobians(samples), basis, projection)
     generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
@@ -115,10 +106,25 @@ def decouple(
             runs = measured_anew(finisher, runs)
         if method.polish is not None and cut is None:
             runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
-        runs.sort(key=lambda run: run.objective)
-        best = runs[0]
-        model = finished(problem, units, basis, best, constraints, method.offset)
-        jacobian_error, output_errors = errors_on(problem, model)
+        return as_fit(problem, rank, method, basis, constraints, units, runs, cut, began)
+
+
+def as_fit(
+    problem: Problem,
+    rank: int,
+    method: AlternatingMethod,
+    basis: Basis,
+    constraints: tuple[Constraint | None, ...],
+    units: Units,
+    runs: Sequence[Run],
+    cut: Status | None,
+    began: float,
+) -> Fit:
+    """The result of runs on one problem: the best of them as a model, and how all came about."""
+    runs = sorted(runs, key=lambda run: run.objective)
+    best = runs[0]
+    model = finished(problem, units, basis, best, constraints, method.offset)
+    jacobian_error, output_errors = errors_on(problem, model)
     summaries = tuple(summary(run, units, model) for run in runs)
     status = ending(problem, best.status if cut is None else cut)
     coefficients = rank * (problem.n + problem.m - 1 + basis.size - 1)
@@ -135,6 +141,22 @@ def decouple(
         basis=basis,
         constraints=constraints,
         notes=notes_on(problem, coefficients, summaries, status, jacobian_error, output_errors),
+    )
+
+
+def sweeps_of(
+    method: AlternatingMethod, samples: Samples, basis: Basis, projection: Projection
+) -> AlternatingProjection:
+    """The sweeps of a method, on given samples."""
+    return AlternatingProjection(
+        samples,
+        basis,
+        projection,
+        method.coupling,
+        method.anchored,
+        method.normalised,
+        method.offset,
+        method.evenness,
     )
 
 

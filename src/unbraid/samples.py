@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
+from unbraid.arrays import Array, IndexArray, blocks
 from unbraid.problem import Problem
 from unbraid.units import Units
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The data as the solver's equations see them.
+    """The data as the solver's equations see them, for all starts, or `stacked` for each.
 
     Attributes
     ----------
@@ -35,14 +36,35 @@ class Samples:
     F: Array | None
     J: Array | None
     weight: Array
-    jacobian_norm: float
+    jacobian_norm: Array | float
 
     @cached_property
-    def norm(self) -> float:
+    def norm(self) -> Array:
         """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
+        square = np.asarray(self.jacobian_norm)
         if self.J is None and self.F is not None:
-            return float(np.sum(np.square(self.F - self.F.mean(axis=0)))) or 1.0
-        return self.jacobian_norm or 1.0
+            square = np.sum(np.square(self.F - self.F.mean(axis=-2, keepdims=True)), axis=(-2, -1))
+        return np.where(square > 0.0, square, 1.0)
+
+    @classmethod
+    def stacked(cls, several: Sequence[Self]) -> Self:
+        """Several problems of one shape as one, with a leading axis: every start has samples of its own."""
+        F = None if several[0].F is None else np.stack([one.F for one in several if one.F is not None])
+        J = None if several[0].J is None else np.stack([one.J for one in several if one.J is not None])
+        norms = np.array([one.jacobian_norm for one in several])
+        return cls(np.stack([one.X for one in several]), F, J, np.stack([one.weight for one in several]), norms)
+
+    def take(self, index: IndexArray) -> Self:
+        """The samples of some of the starts: the same for all unless they are stacked."""
+        if self.X.ndim == 2:
+            return self
+        return type(self)(
+            self.X[index],
+            None if self.F is None else self.F[index],
+            None if self.J is None else self.J[index],
+            self.weight[index],
+            np.asarray(self.jacobian_norm)[index],
+        )
 
     def jacobian(self, part: slice) -> Array:
         """J of a block of samples in the solver's units: a copy, (block, n·m)."""

@@ -2,7 +2,8 @@ r"""The linear steps of a coupled factorisation: Algorithm 1, lines 4 to 9.
 
 Shapes: W0 (..., r, m), W1 (..., n, r), G and R (..., S, r), F (S, n). J is (S, n·m), one row a
 sample, in the user's units and memory; `weight` (n·m,) turns it into the solver's units without
-a copy: J·weight is what the equations call J.
+a copy: J·weight is what the equations call J. J, weight and F may have the leading axis of the starts as well:
+then every start has samples of its own.
 
 One product T = Jᵀ G serves the W1 and the W0 step, and the measure of the sweep before, so a sweep
 passes over J twice.
@@ -16,7 +17,7 @@ from unbraid.kernels.quadratics import pseudo_inverse
 
 def jacobian_products(J: Array, weight: Array, G: Array) -> Array:
     """T[i·m + k, b] = Σ_s J[s, i, k] G[s, b], in the solver's units: (..., n·m, r)."""
-    return (G.mT @ J).mT * weight[:, None]
+    return (G.mT @ J).mT * weight[..., None]
 
 
 def khatri_rao(W1: Array, W0: Array) -> Array:
@@ -55,7 +56,7 @@ def inner_step(T: Array, W1: Array, GG: Array) -> Array:
 def least_norm_slopes(J: Array, weight: Array, W1: Array, W0: Array) -> Array:
     """G = argmin ‖J - [[W1, W0ᵀ, G]]‖², of least norm where there are several (n·m < r)."""
     inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
-    return ((weight[:, None] * khatri_rao(W1, W0) @ inverse).mT @ J.T).mT
+    return ((weight[..., None] * khatri_rao(W1, W0) @ inverse).mT @ J.mT).mT
 
 
 def nearest_slopes(J: Array, weight: Array, W1: Array, W0: Array, G: Array) -> Array:
@@ -77,7 +78,7 @@ def pseudo_inverse_of(W1: Array) -> Array:
 
 def least_norm_values(F: Array, W1: Array) -> Array:
     """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r)."""
-    return (pseudo_inverse_of(W1) @ F.T).mT
+    return (pseudo_inverse_of(W1) @ F.mT).mT
 
 
 def nearest_values(F: Array, W1: Array, R: Array) -> Array:
@@ -86,10 +87,10 @@ def nearest_values(F: Array, W1: Array, R: Array) -> Array:
     Algorithm 1, line 9, departs from the paper: its minimum-norm solution pulls R towards the row
     space of W1 when n < r, and the values get worse as λ grows.
     """
-    return R + (pseudo_inverse_of(W1) @ (F.T - W1 @ R.mT)).mT
+    return R + (pseudo_inverse_of(W1) @ (F.mT - W1 @ R.mT)).mT
 
 
-def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: float) -> Array:
+def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: Array | float) -> Array:
     """‖J - [[W1, W0ᵀ, G]]‖² from ‖J‖² and what `outer_step` takes: (...). Exact to rounding of ‖J‖², not below."""
     inner = np.sum(CT * W1, axis=(-2, -1))
     square = np.sum(gram * (W1.mT @ W1), axis=(-2, -1))
@@ -99,6 +100,6 @@ def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: float) -> Array:
 
 def values_misfit(F: Array, W1: Array, R: Array) -> Array:
     """‖F - R W1ᵀ‖²: (...)."""
-    residual = F.T - W1 @ R.mT
+    residual = F.mT - W1 @ R.mT
     misfit: Array = np.sum(residual * residual, axis=(-2, -1))
     return misfit

@@ -13,6 +13,7 @@ from unbraid.bases import BSpline
 from unbraid.branch import Branch, FunctionBranch
 from unbraid.constraints import Decreasing, Increasing
 from unbraid.decouple import decouple
+from unbraid.decouple_each import decouple_each
 from unbraid.fit import Fit, errors_on
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
@@ -59,52 +60,51 @@ def monotone_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] 
 
 def trig_cell(variant: str, degree: int, df: int, runs: int, seed: int, **readings: Any) -> Rows:
     """All executions of one cell of the first experiment; every variant sees the same samples."""
-    method, starts = method_of(variant, Readings(**readings))
-    rows = []
-    for run in range(runs):
-        problem, truth = datasets.trig(S=100, rng=np.random.default_rng([seed, 0, run]))
-        fit = decouple(
-            problem,
-            3,
-            basis=BSpline(df, degree),
-            method=method,
-            starts=starts,
-            rng=np.random.default_rng([seed, 1, run]),
-        )
-        smooth = with_polynomials(fit.model, problem, INTERPOLANT_DEGREE)
-        rows.append(
-            {"variant": variant, "degree": degree, "df": df, "run": run}
-            | errors("", problem, fit.model)
-            | errors("poly_", problem, smooth)
-            | found(fit, truth)
-        )
-    return rows
+    drawn = [datasets.trig(S=100, rng=np.random.default_rng([seed, 0, run])) for run in range(runs)]
+    rngs = [np.random.default_rng([seed, 1, run]) for run in range(runs)]
+    fits = fits_of(variant, Readings(**readings), [problem for problem, _ in drawn], BSpline(df, degree), None, rngs)
+    return [
+        {"variant": variant, "degree": degree, "df": df, "run": run}
+        | errors("", problem, fit.model)
+        | errors("poly_", problem, with_polynomials(fit.model, problem, INTERPOLANT_DEGREE))
+        | found(fit, truth)
+        for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
+    ]
 
 
 def monotone_cell(variant: str, constrained: bool, df: int, runs: int, seed: int, **readings: Any) -> Rows:
     """All executions of one cell of the second experiment; every variant sees the same systems and samples."""
     taken = Readings(**readings)
-    method, starts = method_of(variant, taken)
     degree = MONOTONE_DEGREE if taken.degree_of == "function" else MONOTONE_DEGREE + 1
-    rows = []
-    for run in range(runs):
-        problem, truth = datasets.monotone(S=100, rng=np.random.default_rng([seed, 2, run]), box=taken.box)
-        fit = decouple(
-            problem,
-            3,
-            basis=BSpline(df, degree, of="slope"),
-            constraint=Increasing() if constrained else None,
-            method=method,
-            starts=starts,
-            rng=np.random.default_rng([seed, 3, run]),
-        )
-        rows.append(
-            {"variant": variant, "constraint": "increasing" if constrained else "none", "df": df, "run": run}
-            | errors("", problem, fit.model)
-            | {"certified": all(monotone(branch) for branch in fit.model.branches)}
-            | found(fit, truth)
-        )
-    return rows
+    drawn = [datasets.monotone(S=100, rng=np.random.default_rng([seed, 2, run]), box=taken.box) for run in range(runs)]
+    rngs = [np.random.default_rng([seed, 3, run]) for run in range(runs)]
+    basis, shape = BSpline(df, degree, of="slope"), Increasing() if constrained else None
+    fits = fits_of(variant, taken, [problem for problem, _ in drawn], basis, shape, rngs)
+    return [
+        {"variant": variant, "constraint": "increasing" if constrained else "none", "df": df, "run": run}
+        | errors("", problem, fit.model)
+        | {"certified": all(monotone(branch) for branch in fit.model.branches)}
+        | found(fit, truth)
+        for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
+    ]
+
+
+def fits_of(
+    variant: str,
+    readings: Readings,
+    problems: Sequence[Problem],
+    basis: BSpline,
+    constraint: Increasing | None,
+    rngs: Sequence[np.random.Generator],
+) -> list[Fit]:
+    """One fit of a variant to each problem; sweeps from single starts go as one batch."""
+    method = method_of(variant, readings)
+    if method is not None:
+        return decouple_each(problems, 3, basis=basis, method=method, constraint=constraint, rngs=rngs)
+    return [
+        decouple(problem, 3, basis=basis, constraint=constraint, rng=rng)
+        for problem, rng in zip(problems, rngs, strict=True)
+    ]
 
 
 def monotone(branch: Branch) -> bool:

@@ -72,9 +72,8 @@ class Readings:
         return general if experiment == "trig" else general + monotone
 
 
-def method_of(variant: str, readings: Readings) -> tuple[AlternatingMethod | None, int]:
-    """The method of a variant and its number of starts."""
+def method_of(variant: str, readings: Readings) -> AlternatingMethod | None:
+    """The method of a variant, to be run from one start; None for the default solver, with its 16."""
     if variant == "default":
-        return None, 16
-    method = dejonghe2025(readings.coupling, readings.sweeps, tolerance=0.0, anchored=variant == "anchored")
-    return method, 1
+        return None
+    return dejonghe2025(readings.coupling, readings.sweeps, tolerance=0.0, anchored=variant == "anchored")

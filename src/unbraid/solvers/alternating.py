@@ -33,6 +33,7 @@ class State:
     these G and W0: they serve the measure of this sweep and the W1 and W0 steps of the next.
     """
 
+    samples: Samples
     W0: Array
     W1: Array
     placement: Placement
@@ -77,29 +78,30 @@ class AlternatingProjection:
         The paper starts from random W0, G and R. Here G and R are those of random functions that obey
         the constraints, so that the order of the samples does not matter.
         """
-        m = self.samples.X.shape[1]
+        data = self.samples
+        m = data.X.shape[-1]
         W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
         z = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
         length = np.linalg.norm(W0, axis=-1, keepdims=True)
         W0 = W0 / np.where(length > 0.0, length, 1.0)
-        placement, at, _ = self._place(W0)
-        return self._state(W0, placement, at, self.projection.feasible(placement, z), tuple(rngs))
+        placement, at, _ = self._place(data, W0)
+        return self._state(data, W0, placement, at, self.projection.feasible(placement, z), tuple(rngs))
 
     def project_model(self, model: GivenModel) -> Iterates:
         """The model nearest to a given one in the basis and its constraints, as a batch of one."""
-        placement, at, _ = self._place(model.W0[None])
+        placement, at, _ = self._place(self.samples, model.W0[None])
         a = self.projection(placement, at, model.G.T[None], model.R.T[None], max(self.coupling.final, 1.0))
         return Iterates(model.W0[None], model.W1[None], placement, a)
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
         one = self.project_model(model)
-        placement, at, _ = self._place(one.W0)
-        return self._state(one.W0, placement, at, one.a, (rng,), one.W1)
+        placement, at, _ = self._place(self.samples, one.W0)
+        return self._state(self.samples, one.W0, placement, at, one.a, (rng,), one.W1)
 
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One sweep of Algorithm 1."""
-        data, coupling = self.samples, self.coupling.at(state.sweep)
+        data, coupling = state.samples, self.coupling.at(state.sweep)
         events = self._coupling_events(state, coupling)
         sweep = state.sweep + 1
         W1 = self._outer(state, coupling)
@@ -115,17 +117,17 @@ class AlternatingProjection:
             G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
         else:
             G = factors.least_norm_slopes(data.jacobians, data.weight, W1, W0)
-        R = self._values_step(W1, state.R)
-        placement, at, u = self._place(W0)
+        R = self._values_step(data, W1, state.R)
+        placement, at, u = self._place(data, W0)
         a = self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
         a, constant = self.projection.replace_constant(placement, at, u, a, coupling)
         if constant.any():
             events += happened(EventKind.REPLACED, sweep, constant)
-        return self._state(W0, placement, at, a, state.rngs, W1, sweep), events
+        return self._state(data, W0, placement, at, a, state.rngs, W1, sweep), events
 
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
-        data = self.samples
+        data = state.samples
         jacobian = factors.jacobian_misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
         scale = data.norm
         if data.F is None or state.R is None:
@@ -145,6 +147,7 @@ class AlternatingProjection:
         """Some of the starts."""
         return replace(
             state,
+            samples=state.samples.take(index),
             W0=state.W0[index],
             W1=state.W1[index],
             placement=state.placement.select(index),
@@ -160,6 +163,7 @@ class AlternatingProjection:
 
     def _state(
         self,
+        data: Samples,
         W0: Array,
         placement: Placement,
         at: Any,
@@ -169,18 +173,17 @@ class AlternatingProjection:
         sweep: int = 0,
     ) -> State:
         """The state of given functions, with the products that the next sweep needs."""
-        data = self.samples
         values, slopes = placement.value_and_slope(a, at)
         G, R = slopes.mT, None if data.F is None else values.mT
         T = factors.jacobian_products(data.jacobians, data.weight, G)
         GG, CT = G.mT @ G, factors.contract_inputs(T, W0)
         if W1 is None:
-            W1 = np.zeros((len(W0), data.weight.size // data.X.shape[1], W0.shape[1]))
-        return State(W0, W1, placement, a, G, R, T, GG, CT, GG * (W0 @ W0.mT), sweep, rngs)
+            W1 = np.zeros((len(W0), data.weight.shape[-1] // W0.shape[-1], W0.shape[-2]))
+        return State(data, W0, W1, placement, a, G, R, T, GG, CT, GG * (W0 @ W0.mT), sweep, rngs)
 
-    def _place(self, W0: Array) -> tuple[Placement, Any, Array]:
+    def _place(self, data: Samples, W0: Array) -> tuple[Placement, Any, Array]:
         """The basis placed on u = W0 x, and u (B, r, S), prepared and as it is."""
-        u = W0 @ self.samples.X.T
+        u = W0 @ data.X.mT
         placement = self.basis.place(u, self.evenness)
         return placement, placement.at(u), u
 
@@ -188,17 +191,17 @@ class AlternatingProjection:
         """The W1 step, from Jacobians and values."""
         FR: Array | float = 0.0
         RR: Array | float = 0.0
-        if self.samples.F is not None and state.R is not None:
+        if state.samples.F is not None and state.R is not None:
             R = self._centred(state.R)
-            FR = coupling * (self._centred(self.samples.F).T @ R)
+            FR = coupling * (self._centred(state.samples.F).mT @ R)
             RR = coupling * (R.mT @ R)
         return factors.outer_step(state.CT, state.gram, FR, RR)
 
-    def _values_step(self, W1: Array, R: Array | None) -> Array | None:
+    def _values_step(self, data: Samples, W1: Array, R: Array | None) -> Array | None:
         """The R step, or None without values."""
-        if self.samples.F is None or R is None:
+        if data.F is None or R is None:
             return None
-        F = self._centred(self.samples.F)
+        F = self._centred(data.F)
         if self.anchored:
             return factors.nearest_values(F, W1, self._centred(R))
         return factors.least_norm_values(F, W1)
