@@ -47,7 +47,7 @@ def test_a_run_leaves_figures_numbers_and_a_summary(whole: Path) -> None:
     names = {path.name for path in whole.iterdir()}
     assert {"summary.md", "trig.csv", "figure2.svg", "figure2.png", "figure2-splines.svg", "cells"} <= names
     page = (whole / "summary.md").read_text()
-    assert "unbraid reproduce trig --quick --runs 1 --sweeps 20" in page
+    assert "Made by `unbraid reproduce trig --quick --runs 1 --sweeps 20`." in page
     assert "λ = 0.01" in page
     assert page.count("**") == 2 * 4 * 3, "a verdict for each of four claims and three variants"
     rows = table(whole / "trig.csv")
@@ -91,6 +91,7 @@ def test_the_monotone_experiment_runs(tmp_path: Path) -> None:
     options = ["reproduce", "monotone", "--quick", "--runs", "1", "--sweeps", "20", "-o", str(tmp_path)]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
+    assert "--quick False" not in (tmp_path / "summary.md").read_text()
     rows = table(tmp_path / "monotone.csv")
     assert len(rows) == 3 * 2 * 3
     assert all(row["certified"] == "True" for row in rows if row["constraint"] == "increasing")

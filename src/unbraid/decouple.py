@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Callback, Run
 from unbraid.jacobians import local_slopes
-from unbraid.methods import AlternatingMethod, default
+from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
@@ -24,9 +25,9 @@ from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import AlternatingProjection, GivenModel
+from unbraid.solvers.alternating import GivenModel
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import run_from, run_starts
+from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
 from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
@@ -39,7 +40,7 @@ def decouple(
     *,
     basis: Basis | None = None,
     constraint: Constraint | Sequence[Constraint | None] | None = None,
-    method: AlternatingMethod | None = None,
+    method: Method | None = None,
     polish: bool | None = None,
     starts: int = 16,
     init: DecoupledModel | None = None,
@@ -91,7 +92,7 @@ def decouple(
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
-    solver = sweeps_of(method, with_rough_jacobians(samples), basis, projection)
+    solver = method.solver(searched(samples, method), basis, projection)
     generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
@@ -112,7 +113,7 @@ def decouple(
 def as_fit(
     problem: Problem,
     rank: int,
-    method: AlternatingMethod,
+    method: Method,
     basis: Basis,
     constraints: tuple[Constraint | None, ...],
     units: Units,
@@ -144,31 +145,15 @@ def as_fit(
     )
 
 
-def sweeps_of(
-    method: AlternatingMethod, samples: Samples, basis: Basis, projection: Projection
-) -> AlternatingProjection:
-    """The sweeps of a method, on given samples."""
-    return AlternatingProjection(
-        samples,
-        basis,
-        projection,
-        method.coupling,
-        method.anchored,
-        method.normalised,
-        method.offset,
-        method.evenness,
-    )
-
-
 def ending(problem: Problem, status: Status) -> Status:
     """How the fit ended, as a user has to know it: without values nothing converges but up to constants."""
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def with_rough_jacobians(samples: Samples) -> Samples:
-    """The samples, with Jacobians good enough to start from where none are given."""
+def searched(samples: Samples, method: Method) -> Samples:
+    """The samples as the search sees them: with Jacobians good enough to start from where none are given."""
     if samples.J is not None or samples.F is None:
-        return samples
+        return samples if method.values else replace(samples, F=None)
     return samples.with_jacobians(local_slopes(samples.X, samples.F, NEIGHBOURS * (samples.X.shape[1] + 1)))
 
 
@@ -176,11 +161,11 @@ NEIGHBOURS = 3
 """Neighbours per unknown of a local linear fit."""
 
 
-def as_method(method: AlternatingMethod | None, polish: bool | None) -> AlternatingMethod:
+def as_method(method: Method | None, polish: bool | None) -> Method:
     """The method, or the default one, polished or not; anything else is refused."""
     if method is None:
         return default(polish=polish is not False)
-    if not isinstance(method, AlternatingMethod):
+    if not isinstance(method, Method):
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
         raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
     return replace(method, polish=Polish()) if polish else method
@@ -193,7 +178,7 @@ def check_settings(
     constraint: Constraint | Sequence[Constraint | None] | None,
     starts: int,
     init: DecoupledModel | None,
-    method: AlternatingMethod,
+    method: Method,
 ) -> tuple[Constraint | None, ...]:
     """Refuse what cannot work, with advice; the constraints, one per branch."""
     if not isinstance(problem, Problem):
@@ -242,7 +227,7 @@ def given_model(problem: Problem, units: Units, model: DecoupledModel) -> GivenM
     return GivenModel(V / length[:, None], model.W1 / units.f_scale[:, None], G, R)
 
 
-def unswept(solver: AlternatingProjection, model: GivenModel) -> Run:
+def unswept(solver: Search[Any], model: GivenModel) -> Run:
     """The run of no sweeps that ends at a given model, projected onto the basis."""
     nothing = np.zeros(0)
     return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint
-from unbraid.decouple import as_fit, check_settings, sweeps_of
+from unbraid.decouple import as_fit, check_settings
 from unbraid.errors import DataError, SettingError
 from unbraid.finish import solved_for
 from unbraid.fit import Fit
@@ -45,7 +45,7 @@ def decouple_each(
     constraints = check_settings(problems[0], rank, basis, constraint, 1, None, method)
     units = [Units.balanced(one) if method.scaled else Units.as_given(one) for one in problems]
     samples = Samples.stacked([Samples.of(one, unit) for one, unit in zip(problems, units, strict=True)])
-    solver = sweeps_of(method, samples, basis, Projection.onto(solved_for(constraints, method.offset)))
+    solver = method.solver(samples, basis, Projection.onto(solved_for(constraints, method.offset)))
     with single_blas_thread():
         state = solver.random_start(rank, [rng.spawn(1)[0] for rng in rngs])
         runs = iterate(solver, state, len(problems), method.stopping, began)

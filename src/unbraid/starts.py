@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from unbraid.iterate import Callback, Observe, Progress, Run, iterate
-from unbraid.solvers.alternating import AlternatingProjection, GivenModel
+from unbraid.iterate import Callback, Iterates, Observe, Progress, Run, Solver, State, iterate
+from unbraid.samples import Samples
+from unbraid.solvers.alternating import GivenModel
 from unbraid.status import Status
 from unbraid.stopping import Stopping
+
+
+class Search(Solver[State], Protocol[State]):
+    """A solver that can start by itself, at random or at a given model, and finish what it found."""
+
+    @property
+    def samples(self) -> Samples:
+        """What it works on."""
+
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+        """One random start per generator."""
+
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+        """A single start at a given model."""
+
+    def project_model(self, model: GivenModel) -> Iterates:
+        """The model nearest to a given one in the basis and its constraints, as a batch of one."""
+
+    def finish(self, run: Run) -> Run:
+        """What the loop gave, as a complete model with its objective."""
+
 
 BATCH_ENTRIES = 1 << 17
 """Entries of (starts, r, S) in one batch: 1 MB of float64. Beyond a core's cache batching gains nothing."""
 
 
 def run_starts(
-    solver: AlternatingProjection,
+    solver: Search[Any],
     rank: int,
     rngs: Sequence[np.random.Generator],
     stopping: Stopping,
@@ -37,7 +60,7 @@ def run_starts(
         observe = observer(callback, "search", here, len(rngs), stopping, earlier)
         try:
             state = solver.random_start(rank, chunk)
-            runs += iterate(solver, state, len(chunk), stopping, began, observe)
+            runs += map(solver.finish, iterate(solver, state, len(chunk), stopping, began, observe))
         except KeyboardInterrupt:
             if not runs:
                 raise
@@ -49,7 +72,7 @@ def run_starts(
 
 
 def run_from(
-    solver: AlternatingProjection,
+    solver: Search[Any],
     model: GivenModel,
     rng: np.random.Generator,
     stopping: Stopping,
@@ -58,7 +81,8 @@ def run_from(
     """Run the one start that begins at a given model."""
     state = solver.start_from(model, rng)
     observe = observer(callback, "search", range(1), 1, stopping, [])
-    return iterate(solver, state, 1, stopping, time.perf_counter(), observe), None
+    runs = iterate(solver, state, 1, stopping, time.perf_counter(), observe)
+    return [solver.finish(run) for run in runs], None
 
 
 def observer(

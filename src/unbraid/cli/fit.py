@@ -17,11 +17,11 @@ from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
 from unbraid.fit import Fit
-from unbraid.methods import AlternatingMethod
+from unbraid.methods import Method
 from unbraid.polish import Polish
 from unbraid.status import Status
 
-METHODS: dict[str, Callable[[], AlternatingMethod]] = {
+METHODS: dict[str, Callable[[], Method]] = {
     "default": methods.default,
     "dejonghe2025": methods.dejonghe2025,
 }
@@ -91,9 +91,7 @@ def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
     return SHAPES[chosen[0]]() if chosen else None
 
 
-def chosen_method(
-    name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None = None
-) -> AlternatingMethod:
+def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None = None) -> Method:
     """The method, with its own settings where none were given."""
     method = METHODS[name]()
     if coupling is not None:

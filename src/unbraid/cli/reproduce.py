@@ -109,7 +109,7 @@ def this_command() -> str:
     for option in context.command.params:
         if isinstance(option, click.Option) and option.name not in (None, "jobs", "output"):
             value = context.params[option.name]
-            if value not in (None, option.default):
+            if value not in (None, False, option.default):
                 words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
     return " ".join(words)
 

@@ -18,7 +18,7 @@ from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
 from unbraid.coupling import Coupling
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
-from unbraid.iterate import Iterates, Measure
+from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
 from unbraid.projection import Projection
 from unbraid.samples import Samples
@@ -99,13 +99,17 @@ class AlternatingProjection:
         placement, at, _ = self._place(self.samples, one.W0)
         return self._state(self.samples, one.W0, placement, at, one.a, (rng,), one.W1)
 
+    def finish(self, run: Run) -> Run:
+        """What the loop gave is complete already."""
+        return run
+
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One sweep of Algorithm 1."""
         data, coupling = state.samples, self.coupling.at(state.sweep)
         events = self._coupling_events(state, coupling)
         sweep = state.sweep + 1
         W1 = self._outer(state, coupling)
-        W0 = factors.inner_step(state.T, W1, state.GG)
+        W0 = self._inner(state, W1)
         length = row_lengths(W0)
         dead = vanished(length)
         if self.normalised:
@@ -113,17 +117,22 @@ class AlternatingProjection:
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
             events += happened(EventKind.REVIVED, sweep, dead)
+        placement, at, u = self._place(data, W0)
+        a = self._functions(state, W0, W1, placement, at, coupling)
+        a, constant = self.projection.replace_constant(placement, at, u, a, coupling)
+        if constant.any():
+            events += happened(EventKind.REPLACED, sweep, constant)
+        return self._state(data, W0, placement, at, a, state.rngs, W1, sweep), events
+
+    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, at: Any, coupling: float) -> Array:
+        """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
+        data = state.samples
         if self.anchored:
             G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
         else:
             G = factors.least_norm_slopes(data.jacobians, data.weight, W1, W0)
         R = self._values_step(data, W1, state.R)
-        placement, at, u = self._place(data, W0)
-        a = self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
-        a, constant = self.projection.replace_constant(placement, at, u, a, coupling)
-        if constant.any():
-            events += happened(EventKind.REPLACED, sweep, constant)
-        return self._state(data, W0, placement, at, a, state.rngs, W1, sweep), events
+        return self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
 
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
@@ -196,6 +205,10 @@ class AlternatingProjection:
             FR = coupling * (self._centred(state.samples.F).mT @ R)
             RR = coupling * (R.mT @ R)
         return factors.outer_step(state.CT, state.gram, FR, RR)
+
+    def _inner(self, state: State, W1: Array) -> Array:
+        """The W0 step, from Jacobians."""
+        return factors.inner_step(state.T, W1, state.GG)
 
     def _values_step(self, data: Samples, W1: Array, R: Array | None) -> Array | None:
         """The R step, or None without values."""

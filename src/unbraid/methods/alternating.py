@@ -1,58 +1,40 @@
-"""Methods by the papers they come from: compositions of the same parts.
-
-A method is what `decouple(..., method=...)` takes: a factor sweep, a projection, a gauge and a
-coupling, with a default basis and stopping rules.
-"""
+"""Alternating projections: CMTF-BSD, the method it grew out of, and unbraid's own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unbraid.bases import Basis, BSpline
+from unbraid.bases import Basis, BSpline, PiecewiseLinear
 from unbraid.coupling import Coupling, as_coupling
 from unbraid.errors import check_number
+from unbraid.methods.base import Method
 from unbraid.polish import Polish
+from unbraid.projection import Projection
+from unbraid.samples import Samples
+from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.stopping import Stopping
 
 
-@dataclass(frozen=True)
-class AlternatingMethod:
+@dataclass(frozen=True, kw_only=True)
+class AlternatingMethod(Method):
     """Alternating projections, as `unbraid.solvers.alternating` composes them.
 
     Attributes
     ----------
-    name
-        What to call it in results.
-    coupling
-        λ, fixed or growing.
-    stopping
-        When to stop.
-    basis
-        The default basis.
     anchored
         Take the minimisers nearest to the last iterate in the G and R steps, not those of least norm.
     normalised
         Keep the rows of W0 at length one.
-    offset
-        Let the model have a free output offset.
-    scaled
-        Work in balanced units, so that the user's do not matter.
-    evenness
-        Knots at quantiles of a branch's inputs (0), evenly over their range (1), or in between.
-    polish
-        Gauss–Newton steps from the ends of the sweeps, or None.
     """
 
-    name: str
-    coupling: Coupling
-    stopping: Stopping
-    basis: Basis
     anchored: bool
     normalised: bool
-    offset: bool
-    scaled: bool
-    evenness: float = 0.0
-    polish: Polish | None = None
+
+    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> AlternatingProjection:
+        """The sweeps."""
+        return AlternatingProjection(
+            samples, basis, projection, self.coupling, self.anchored, self.normalised, self.offset, self.evenness
+        )
 
 
 def dejonghe2025(
@@ -103,6 +85,57 @@ def dejonghe2025(
         normalised=True,
         offset=False,
         scaled=scaled,
+    )
+
+
+def zniyed2021(
+    basis: Basis | None = None,
+    *,
+    values: bool = True,
+    coupling: float | Coupling = 0.01,
+    max_sweeps: int = 150,
+    tolerance: float = 5e-5,
+    target: float | None = 0.005**2,
+    scaled: bool = True,
+    max_seconds: float | None = None,
+) -> AlternatingMethod:
+    """The projection method of Zniyed, Usevich, Miron and Brie (2021), which CMTF-BSD grew out of.
+
+    Parameters
+    ----------
+    basis
+        Any; the authors have piecewise-linear functions, the default, and powers (`Polynomial`).
+    values
+        Fit values beside Jacobians. Without, they only set the output offset.
+    coupling
+        λ, where values are fitted.
+    max_sweeps, tolerance, target, max_seconds
+        Stopping rules, see `Stopping`; by default the authors': 150 sweeps, a relative error of 0.005 (squared, as
+        objectives are), a change of 5e-5.
+    scaled
+        Balance the units of inputs and outputs inside.
+
+    Notes
+    -----
+    Sweeps are those of `dejonghe2025` without the normalisation of W0.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+    >>> ub.decouple(problem, rank=3, method=ub.methods.zniyed2021(), starts=2, rng=0).basis
+    PiecewiseLinear(df=12)
+    """
+    return AlternatingMethod(
+        name="zniyed2021",
+        coupling=as_coupling(coupling),
+        stopping=Stopping(max_sweeps, tolerance, target, max_seconds),
+        basis=PiecewiseLinear(df=12) if basis is None else basis,
+        anchored=False,
+        normalised=False,
+        offset=not values,
+        scaled=scaled,
+        values=values,
     )
 
 

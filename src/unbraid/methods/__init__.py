@@ -1,0 +1,19 @@
+"""Methods by the papers they come from: compositions of the same parts.
+
+A method is what `decouple(..., method=...)` takes: a solver, with a default basis and stopping rules.
+"""
+
+from unbraid.methods.alternating import SEARCH_SWEEPS, AlternatingMethod, default, dejonghe2025, zniyed2021
+from unbraid.methods.base import Method
+from unbraid.methods.polynomial import dreesen2015, hollander2017
+
+__all__ = [
+    "SEARCH_SWEEPS",
+    "AlternatingMethod",
+    "Method",
+    "default",
+    "dejonghe2025",
+    "dreesen2015",
+    "hollander2017",
+    "zniyed2021",
+]

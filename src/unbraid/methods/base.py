@@ -1,0 +1,56 @@
+"""What every method has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from unbraid.bases import Basis
+from unbraid.coupling import Coupling
+from unbraid.polish import Polish
+from unbraid.projection import Projection
+from unbraid.samples import Samples
+from unbraid.starts import Search
+from unbraid.stopping import Stopping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A way to decouple: the solver that random starts go through, and what surrounds it.
+
+    Attributes
+    ----------
+    name
+        What to call it in results.
+    basis
+        The default basis.
+    stopping
+        When a start is done.
+    coupling
+        λ, fixed or growing.
+    offset
+        Let the model have a free output offset.
+    scaled
+        Work in balanced units, so that the user's do not matter.
+    evenness
+        Knots at quantiles of a branch's inputs (0), evenly over their range (1), or in between.
+    values
+        Let the solver see values; without, they only set the output offset at the end.
+    polish
+        Gauss–Newton steps from where the starts end, or None.
+    """
+
+    name: str
+    basis: Basis
+    stopping: Stopping
+    coupling: Coupling
+    offset: bool
+    scaled: bool
+    evenness: float = 0.0
+    values: bool = True
+    polish: Polish | None = None
+
+    @abstractmethod
+    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> Search[Any]:
+        """The solver that starts go through, on given samples."""

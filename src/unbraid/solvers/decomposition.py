@@ -1,0 +1,135 @@
+r"""An unstructured decomposition: J ≈ [[W1, W0ᵀ, G]] by alternating least squares, G being free.
+
+Only when it has ended do functions come in: with u = W0 x all of them together are one linear least-squares problem,
+against the values, or against the Jacobians where there are no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from unbraid.arrays import Array, IndexArray
+from unbraid.bases import Basis
+from unbraid.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.iterate import Iterates, Measure, Run
+from unbraid.kernels import factors
+from unbraid.kernels.quadratics import minimise
+from unbraid.projection import Projection
+from unbraid.samples import Samples
+from unbraid.solvers.alternating import GivenModel, happened
+from unbraid.solvers.joint import joint_coefficients
+from unbraid.solvers.linearised import Linearised
+from unbraid.trace import Event, EventKind
+
+
+@dataclass(frozen=True)
+class State:
+    """A batch of B starts between two sweeps: factors, and products of G as in `alternating.State`."""
+
+    W0: Array
+    W1: Array
+    G: Array
+    T: Array
+    GG: Array
+    sweep: int
+    rngs: tuple[np.random.Generator, ...]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The solver, on given samples; `coupling` and `offset` are those of the objective of the finished model."""
+
+    resolution: ClassVar[float] = 1e-14
+    samples: Samples
+    basis: Basis
+    projection: Projection
+    coupling: float
+    offset: bool
+
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+        """Normal W0 and G."""
+        S, m = self.samples.X.shape
+        W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
+        G = np.stack([rng.standard_normal((S, rank)) for rng in rngs])
+        n = self.samples.weight.size // m
+        return self._state(W0, np.zeros((len(rngs), n, rank)), G, 0, tuple(rngs))
+
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+        """A single start at a given model's factors."""
+        return self._state(model.W0[None], model.W1[None], model.G[None], 0, (rng,))
+
+    def project_model(self, model: GivenModel) -> Iterates:
+        """The given directions, with functions fitted to the data."""
+        return self._with_functions(model.W0[None], model.W1[None])
+
+    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+        """One sweep of alternating least squares: W1, W0, G."""
+        data, sweep = self.samples, state.sweep + 1
+        W0 = state.W0
+        W1 = factors.outer_step(factors.contract_inputs(state.T, W0), state.GG * (W0 @ W0.mT), 0.0, 0.0)
+        W0 = factors.inner_step(state.T, W1, state.GG)
+        length = row_lengths(W0)
+        dead = vanished(length)
+        W0, W1 = unit_rows(W0, W1, length)
+        events: list[tuple[int, Event]] = []
+        if dead.any():
+            W0, W1 = revive(W0, W1, dead, state.rngs)
+            events = happened(EventKind.REVIVED, sweep, dead)
+        G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
+        return self._state(W0, W1, G, sweep, state.rngs), events
+
+    def measure(self, state: State) -> Measure:
+        """The residual of the decomposition."""
+        W0 = state.W0
+        CT, gram = factors.contract_inputs(state.T, W0), state.GG * (W0 @ W0.mT)
+        misfit = factors.jacobian_misfit(CT, gram, state.W1, self.samples.jacobian_norm) / self.samples.norm
+        return Measure(misfit, misfit)
+
+    def settled(self, state: State) -> bool:
+        """Always."""
+        return True
+
+    def iterates(self, state: State) -> Iterates:
+        """The directions, with functions yet to come."""
+        placement = self.basis.place(state.W0 @ self.samples.X.T)
+        return Iterates(state.W0, state.W1, placement, np.zeros((*state.W0.shape[:2], self.basis.size)))
+
+    def take(self, state: State, index: IndexArray) -> State:
+        """Some of the starts."""
+        return replace(
+            state,
+            W0=state.W0[index],
+            W1=state.W1[index],
+            G=state.G[index],
+            T=state.T[index],
+            GG=state.GG[index],
+            rngs=tuple(state.rngs[i] for i in index),
+        )
+
+    def finish(self, run: Run) -> Run:
+        """The directions of a run with functions fitted to the data, and the objective of that model."""
+        best = self._with_functions(run.best.W0, run.best.W1)
+        jacobian, values = Linearised.at(self.samples, self.coupling, self.offset, best).misfits()
+        return replace(run, best=best, objective=float((jacobian + self.coupling * values)[0] / self.samples.norm))
+
+    def _state(self, W0: Array, W1: Array, G: Array, sweep: int, rngs: tuple[np.random.Generator, ...]) -> State:
+        T = factors.jacobian_products(self.samples.jacobians, self.samples.weight, G)
+        return State(W0, W1, G, T, G.mT @ G, sweep, rngs)
+
+    def _with_functions(self, W0: Array, W1: Array) -> Iterates:
+        u = W0 @ self.samples.X.T
+        placement = self.basis.place(u)
+        it = Iterates(W0, W1, placement, np.zeros((*W0.shape[:2], self.basis.size)))
+        if self.samples.F is None:
+            return replace(it, a=joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u)))
+        here = Linearised.at(replace(self.samples, J=None), 1.0, self.offset, it)
+        (B, r, K), first = it.a.shape, W1.shape[-2] + W0.shape[-1]
+        N = here.normal_matrix()[:, :, first:, :, first:].reshape(B, r * K, r * K)
+        b = here.descent()[..., first:].reshape(B, r * K)
+        level = np.einsum("bpp->b", N)[:, None] / (r * K)
+        np.einsum("bpp->bp", N)[...] += 1e-14 * np.where(level > 0.0, level, 1.0)  # constants are the offset's
+        return replace(it, a=minimise(N, b).reshape(B, r, K))

@@ -1,0 +1,110 @@
+r"""All coefficients at once: sweeps whose third factor is fitted jointly rather than branch by branch.
+
+Given W0 and W1, Ĵ_s = Σ_j (B'_j a_j)_s d_j with d_j = vec(w1_j w0_jᵀ) is linear in all coefficients, and
+
+    Σ_l ⟨B'_j, B'_l⟩ (d_jᵀ Q d_l) a_l = B'_jᵀ (J Q d_j)      for every j
+
+are the normal equations of min Σ_s (J_s - Ĵ_s)ᵀ Q (J_s - Ĵ_s), Q being a weight of the entries of J, or the identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unbraid.arrays import Array, blocks
+from unbraid.bases import Placement
+from unbraid.iterate import Measure
+from unbraid.kernels import factors
+from unbraid.kernels.quadratics import minimise, pseudo_inverse
+from unbraid.samples import Samples
+from unbraid.solvers.alternating import AlternatingProjection, State
+
+
+@dataclass(frozen=True)
+class JointProjection(AlternatingProjection):
+    """Sweeps on Jacobians alone, with a joint problem for the functions; `entry_weight` is Q (n·m, n·m), or None."""
+
+    entry_weight: Array | None = None
+
+    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, at: Any, coupling: float) -> Array:
+        u = W0 @ state.samples.X.mT
+        return joint_coefficients(state.samples, W0, W1, placement, u, at, self.entry_weight)
+
+    def _outer(self, state: State, coupling: float) -> Array:
+        if self.entry_weight is None:
+            return super()._outer(state, coupling)
+        m, n = state.W0.shape[-1], state.W1.shape[-2]
+        Q = self.entry_weight.reshape(n, m, n, m)
+        T = state.T.reshape(-1, n, m, state.T.shape[-1])
+        A = np.einsum("bjl,bjk,ikpq,blq->bijpl", state.GG, state.W0, Q, state.W0, optimize=True)
+        b = np.einsum("bjk,ikpq,bpqj->bij", state.W0, Q, T, optimize=True)
+        return solved(A, b)
+
+    def _inner(self, state: State, W1: Array) -> Array:
+        if self.entry_weight is None:
+            return super()._inner(state, W1)
+        m, n = state.W0.shape[-1], W1.shape[-2]
+        Q = self.entry_weight.reshape(n, m, n, m)
+        T = state.T.reshape(-1, n, m, state.T.shape[-1])
+        A = np.einsum("bjl,bij,ikpq,bpl->bjklq", state.GG, W1, Q, W1, optimize=True)
+        b = np.einsum("bij,ikpq,bpqj->bjk", W1, Q, T, optimize=True)
+        return solved(A, b)
+
+    def measure(self, state: State) -> Measure:
+        """The weighted residual of the Jacobians, over their weighted norm."""
+        plain = super().measure(state)
+        if self.entry_weight is None:
+            return plain
+        Q, D = self.entry_weight, factors.khatri_rao(state.W1, state.W0)
+        inner = np.sum(D * (Q @ state.T), axis=(-2, -1))
+        square = np.sum(state.GG * (D.mT @ Q @ D), axis=(-2, -1))
+        misfit = np.maximum(self._weighted_norm - 2.0 * inner + square, 0.0)
+        return Measure(misfit / self._weighted_norm, plain.jacobian_error)
+
+    @cached_property
+    def _weighted_norm(self) -> float:
+        assert self.entry_weight is not None
+        total = 0.0
+        for part in blocks(len(self.samples.X), self.samples.weight.size):
+            J = self.samples.jacobian(part)
+            total += float(np.sum(J * (J @ self.entry_weight)))
+        return total or 1.0
+
+
+def solved(A: Array, b: Array) -> Array:
+    """X with Σ A[i, j, p, l] x[p, l] = b[i, j], of least norm where there are several."""
+    size = b[0].size
+    x = pseudo_inverse(A.reshape(len(b), size, size)) @ b.reshape(len(b), size, 1)
+    return np.asarray(x.reshape(b.shape), dtype=np.float64)
+
+
+def joint_coefficients(
+    samples: Samples, W0: Array, W1: Array, placement: Placement, u: Array, at: Any, Q: Array | None = None
+) -> Array:
+    """The coordinates a (B, r, K) of all branches that fit the Jacobians best; their mean values are zero."""
+    D = factors.khatri_rao(W1, W0)
+    QD = D if Q is None else Q @ D
+    B, r, S = u.shape
+    along, gram = np.empty((B, S, r)), np.zeros(())
+    for part in blocks(S, max(D.shape[-2], 4 * r * (placement.design(u[..., :1]).shape[-1]))):
+        along[:, part] = samples.jacobian(part) @ QD
+        design = np.moveaxis(placement.design(u[..., part], 1), 1, 2)  # (B, S, r, K)
+        flat = design.reshape(B, design.shape[1], -1)
+        gram = gram + flat.mT @ flat
+    right = placement.adjoint(at, along.mT, None)
+    mean = placement.adjoint(at, np.zeros_like(u), np.full_like(u, 1.0 / S))
+    K = right.shape[-1]
+    N = gram.reshape(B, r, K, r, K) * (D.mT @ QD)[:, :, None, :, None]
+    level = np.einsum("brkrk->b", N)[:, None, None] / (r * K)
+    every = np.arange(r)
+    pin = level[..., None] * mean[..., :, None] * mean[..., None, :] / np.sum(mean * mean, axis=-1)[..., None, None]
+    N[:, every, :, every, :] += np.moveaxis(pin, 1, 0)
+    scale = 1.0 / np.sqrt(np.maximum(np.einsum("brkrk->brk", N), 1e-300)).reshape(B, r * K)
+    H = N.reshape(B, r * K, r * K) * scale[:, :, None] * scale[:, None, :]
+    np.einsum("bpp->bp", H)[...] += 1e-13
+    a: Array = (minimise(H, right.reshape(B, r * K) * scale) * scale).reshape(B, r, K)
+    return a
