@@ -24,6 +24,10 @@ from unbraid.status import Status
 METHODS: dict[str, Callable[[], Method]] = {
     "default": methods.default,
     "dejonghe2025": methods.dejonghe2025,
+    "decuyper2022": methods.decuyper2022,
+    "dreesen2015": methods.dreesen2015,
+    "hollander2017": methods.hollander2017,
+    "zniyed2021": methods.zniyed2021,
 }
 SHAPES: dict[str, type[Constraint]] = {one.means: one for one in CONSTRAINTS}
 
@@ -38,8 +42,8 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.command("fit", short_help="Decouple the samples in a file.")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--rank", type=int, required=True, help="How many branches.")
-@click.option("--df", type=int, default=12, show_default=True, help="Degrees of freedom of a branch.")
-@click.option("--degree", type=int, default=3, show_default=True, help="Polynomial degree of a branch.")
+@click.option("--df", type=int, help="Degrees of freedom of a branch; 12, or the method's own basis.")
+@click.option("--degree", type=int, help="Polynomial degree of a branch; 3, or the method's own basis.")
 @shape_options
 @click.option("--coupling", type=float, help="Weight of values against Jacobians; the method's own by default.")
 @click.option("--starts", type=int, default=16, show_default=True, help="How many random starts.")
@@ -52,8 +56,8 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
 def command(
     data: Path,
     rank: int,
-    df: int,
-    degree: int,
+    df: int | None,
+    degree: int | None,
     coupling: float | None,
     starts: int,
     seed: int,
@@ -69,7 +73,10 @@ def command(
     Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
     """
     constraint = chosen_constraint(shapes)
-    basis, solver = BSpline(df, degree), chosen_method(method, coupling, max_sweeps, max_steps)
+    solver = chosen_method(method, coupling, max_sweeps, max_steps)
+    basis = (
+        None if df is None and degree is None else BSpline(12 if df is None else df, 3 if degree is None else degree)
+    )
     check_output(output, data)
     problem = read_problem(data, paper_layout)
     with progress_bar("Decoupling") as callback:

@@ -5,12 +5,14 @@ A method is what `decouple(..., method=...)` takes: a solver, with a default bas
 
 from unbraid.methods.alternating import SEARCH_SWEEPS, AlternatingMethod, default, dejonghe2025, zniyed2021
 from unbraid.methods.base import Method
+from unbraid.methods.filtered import decuyper2022
 from unbraid.methods.polynomial import dreesen2015, hollander2017
 
 __all__ = [
     "SEARCH_SWEEPS",
     "AlternatingMethod",
     "Method",
+    "decuyper2022",
     "default",
     "dejonghe2025",
     "dreesen2015",
