@@ -8,7 +8,8 @@ from scipy import interpolate
 
 from unbraid import constraints
 from unbraid.arrays import Array
-from unbraid.bases import Basis, BSpline, PiecewiseLinear, Placement, Polynomial
+from unbraid.bases import Basis, BSpline, NaturalCubic, PiecewiseLinear, Placement, Polynomial
+from unbraid.bases.natural import PlacedNatural
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.constraints import Constraint
 
@@ -23,7 +24,8 @@ SPLINES: tuple[SplineBasis, ...] = (
     PiecewiseLinear(df=8),
 )
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
-BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS)
+NATURALS: tuple[NaturalCubic, ...] = (NaturalCubic(1), NaturalCubic(2), NaturalCubic(8))
+BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS)
 CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)
 
 EPS = float(np.finfo(float).eps)
@@ -61,12 +63,19 @@ def grid(placement: Placement, points: int = 301) -> Array:
     return np.linspace(low, high, points)
 
 
+def pieces(placement: Placement) -> Array:
+    """Where the polynomial pieces of a placement without leading axes begin and end."""
+    if isinstance(placement, PlacedNatural):
+        placement = placement.spline
+    return placement.breakpoints if isinstance(placement, PlacedSpline) else placement.domain()
+
+
 def dither(placement: Placement, u: Array, derivative: int = 0) -> float:
     """How much the entries of a design change when u changes in its last digits."""
-    points = grid(placement)
-    if isinstance(placement, PlacedSpline):  # narrow intervals fall between the points of a grid
-        b = placement.breakpoints
-        points = np.concatenate([points, *(b[:-1] + share * np.diff(b) for share in np.linspace(0.0, 1.0, 9))])
+    if isinstance(placement, PlacedNatural):  # its entries are sums of those of the cubic spline, and may cancel
+        placement = placement.spline
+    b = pieces(placement)  # narrow ones fall between the points of a grid
+    points = np.concatenate([grid(placement), *(b[:-1] + share * np.diff(b) for share in np.linspace(0.0, 1.0, 9))])
     steepest = np.abs(placement.design(points, derivative + 1)).max()
     return 4.0 * EPS * float(np.abs(u).max()) * float(steepest)
 

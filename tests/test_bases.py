@@ -21,6 +21,7 @@ from registry import (
     inputs,
     knots,
     oracle,
+    pieces,
     seeds,
 )
 from unbraid.arrays import Array
@@ -88,7 +89,7 @@ def test_each_derivative_is_the_central_difference_of_the_one_below(
     basis: Basis, derivative: int, u: Array, seed: int
 ) -> None:
     placed, a = basis.place(u), random_a(basis, seed)
-    breakpoints = placed.breakpoints if isinstance(basis, SplineBasis) else placed.domain()  # type: ignore[attr-defined]
+    breakpoints = pieces(placed)
     middle, h = 0.5 * (breakpoints[1:] + breakpoints[:-1]), 1e-5 * np.diff(breakpoints)
 
     def below(points: Array) -> Array:
@@ -190,7 +191,7 @@ def test_normal_equations_are_those_of_the_dense_designs(
         gram, right = gram + coupling * values.T @ values, right + coupling * values.T @ R
         most = most + coupling * np.abs(values).T @ np.abs(R)
     result = placed.normal_equations(placed.at(u), G, R, coupling)
-    reach = 2 * basis.degree + 1 if isinstance(basis, SplineBasis) else 2 * basis.size
+    reach = 2 * basis.size if isinstance(basis, Polynomial) else 2 * getattr(basis, "degree", 3) + 1
     size = np.sqrt(ndimage.maximum_filter1d(np.diag(gram), reach))  # rounding is local, as the functions are
     assert np.all(np.abs(result.gram - gram) <= 1e-11 * np.outer(size, size))
     assert np.all(np.abs(result.right - right) <= 1e-11 * ndimage.maximum_filter1d(most, reach))
@@ -406,6 +407,8 @@ def test_placing_does_not_write_to_its_inputs(seed: int) -> None:
         (ub.BSpline, {"df": True}, "df must be a whole number"),
         (ub.BSpline, {"of": "curvature"}, "of must be 'value' or 'slope'"),
         (ub.PiecewiseLinear, {"df": 0}, "df must be a whole number"),
+        (ub.NaturalCubic, {"df": 0}, "df must be a whole number of at least 1, got 0"),
+        (ub.NaturalCubic, {"df": 2.5}, "df must be a whole number"),
         (ub.Polynomial, {"degree": 0}, "degree must be a whole number"),
         (ub.Polynomial, {"degree": "3"}, "degree must be a whole number"),
     ],
@@ -417,7 +420,7 @@ def test_impossible_specifications_are_refused(spec: Callable[..., Basis], setti
 
 @every_basis
 def test_specifications_are_frozen_and_equal_by_value(basis: Basis) -> None:
-    field = "df" if isinstance(basis, SplineBasis) else "degree"
+    field = "degree" if isinstance(basis, Polynomial) else "df"
     with pytest.raises(AttributeError):
         setattr(basis, field, 99)
     twin = eval(repr(basis), vars(ub))

@@ -9,9 +9,24 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import unbraid as ub
-from registry import BASES, CONSTRAINTS, EPS, KINDS, POLYNOMIALS, SPLINES, distinct_inputs, grid, inputs, knots, seeds
+from registry import (
+    BASES,
+    CONSTRAINTS,
+    EPS,
+    KINDS,
+    NATURALS,
+    POLYNOMIALS,
+    SPLINES,
+    distinct_inputs,
+    grid,
+    inputs,
+    knots,
+    pieces,
+    seeds,
+)
 from unbraid.arrays import Array
 from unbraid.bases import Basis, Placement
+from unbraid.bases.natural import PlacedNatural
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.branch import FittedBranch
 from unbraid.constraints import Constraint, per_branch
@@ -38,6 +53,20 @@ def random_feasible(placed: PlacedSpline, constraint: Constraint, rng: np.random
     z *= constraint.sign
     z[: constraint.order] = rng.standard_normal(constraint.order)
     return placed.integrate(z, constraint.order)
+
+
+def random_natural(placed: PlacedNatural, constraint: Constraint, rng: np.random.Generator) -> Array:
+    """Coordinates of a random natural spline with the shape: through values, slopes or curvatures of one sign.
+
+    A B-spline coefficient belongs to the mean of its three inner knots, and coefficients on a line make a line.
+    """
+    tau = knots(placed.spline)
+    abscissae = np.delete((tau[1:-3] + tau[2:-2] + tau[3:-1]) / 3.0, [1, -2])
+    z = constraint.sign * rng.exponential(size=len(abscissae)) * (rng.random(len(abscissae)) < 0.7)
+    z[: constraint.order] = rng.standard_normal(constraint.order)
+    if constraint.order == 2:
+        z[1:] = np.cumsum(z[1:]) * np.diff(abscissae)
+    return z if constraint.order == 0 else np.cumsum(z)
 
 
 def project(
@@ -105,6 +134,8 @@ def test_what_is_certified_is_not_violated_on_a_fine_grid(
     placed, rng = basis.place(u), np.random.default_rng(seed)
     if isinstance(placed, PlacedSpline):
         start = random_feasible(placed, constraint, rng)
+    elif isinstance(placed, PlacedNatural):
+        start = random_natural(placed, constraint, rng)
     else:  # constants, lines and parabolas are the feasible polynomials at hand
         start = np.zeros(basis.size)
         start[constraint.order % basis.size] = constraint.sign
@@ -160,6 +191,31 @@ def test_a_polynomial_that_has_the_shape_is_certified(constraint: Constraint) ->
     placed = basis.place(np.linspace(-2.0, 5.0, 30))
     assert FittedBranch(basis, placed, constraint.sign * np.array(a)).certified(constraint)
     assert not FittedBranch(basis, placed, -constraint.sign * np.array(a)).certified(constraint)
+
+
+@pytest.mark.parametrize("basis", NATURALS, ids=repr)
+@every_constraint
+@given(u=inputs(), seed=seeds)
+def test_a_natural_spline_that_has_the_shape_is_certified(
+    basis: ub.NaturalCubic, constraint: Constraint, u: Array, seed: int
+) -> None:
+    placed, rng = basis.place(u), np.random.default_rng(seed)
+    z = random_natural(placed, constraint, rng)
+    assert FittedBranch(basis, placed, z).certified(constraint)
+
+
+@pytest.mark.parametrize("basis", NATURALS, ids=repr)
+@pytest.mark.parametrize("constraint", [ub.Convex(), ub.Concave()], ids=repr)
+@given(u=distinct_inputs(), seed=seeds)
+def test_certificates_of_curvature_are_necessary_for_natural_splines(
+    basis: ub.NaturalCubic, constraint: Constraint, u: Array, seed: int
+) -> None:
+    """g'' is a broken line, so its signs at the knots are all there is to know; lines have both shapes."""
+    placed, rng = basis.place(u), np.random.default_rng(seed)
+    z = random_natural(placed, constraint, rng) + 0.1 * rng.standard_normal(basis.size)
+    inner = pieces(placed)[1:-1]
+    curvature = constraint.sign * placed.evaluate(z, placed.at(inner), 2)
+    assert FittedBranch(basis, placed, z).certified(constraint) == bool(np.all(curvature >= 0.0))
 
 
 # The projection onto the cone.
@@ -412,6 +468,15 @@ def test_what_is_no_constraint_is_refused_with_advice(constraint: object, says: 
 @every_constraint
 def test_polynomials_refuse_constraints_and_name_a_spline(basis: ub.Polynomial, constraint: Constraint) -> None:
     advice = rf"{type(constraint).__name__}\(\).*use BSpline\(df={basis.degree}, degree={basis.degree}\)"
+    with pytest.raises(ub.UnbraidError, match=advice):
+        per_branch([None, constraint], 2, basis)
+    assert per_branch(None, 2, basis) == (None, None)
+
+
+@pytest.mark.parametrize("basis", NATURALS, ids=repr)
+@every_constraint
+def test_natural_splines_refuse_constraints_and_name_a_spline(basis: ub.NaturalCubic, constraint: Constraint) -> None:
+    advice = rf"{type(constraint).__name__}\(\).*use BSpline\(df={max(basis.df, 3)}, degree=3\)"
     with pytest.raises(ub.UnbraidError, match=advice):
         per_branch([None, constraint], 2, basis)
     assert per_branch(None, 2, basis) == (None, None)

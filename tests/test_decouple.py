@@ -48,7 +48,9 @@ def test_the_same_seed_gives_the_same_fit() -> None:
     assert not same_fit(fits[0], ub.decouple(problem, 3, method=SHORT, starts=3, rng=8))
 
 
-@pytest.mark.parametrize("basis", [ub.BSpline(df=9), ub.PiecewiseLinear(df=6), ub.Polynomial(degree=5)], ids=repr)
+@pytest.mark.parametrize(
+    "basis", [ub.BSpline(df=9), ub.PiecewiseLinear(df=6), ub.NaturalCubic(df=7), ub.Polynomial(degree=5)], ids=repr
+)
 @pytest.mark.parametrize("anchored", [False, True])
 def test_the_fit_does_not_depend_on_how_starts_are_batched(
     basis: ub.BSpline, anchored: bool, monkeypatch: pytest.MonkeyPatch

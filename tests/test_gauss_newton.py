@@ -23,6 +23,7 @@ BASES: list[Basis] = [
     ub.BSpline(df=7, degree=3),
     ub.BSpline(df=6, degree=2),
     ub.BSpline(df=8, degree=5),
+    ub.NaturalCubic(df=6),
     ub.Polynomial(degree=4),
 ]
 

@@ -24,7 +24,13 @@ from unbraid.solvers.gauss_newton import GaussNewton, State
 from unbraid.solvers.local_models import turning_frames
 from unbraid.units import Units
 
-BASES: list[Basis] = [ub.BSpline(df=7), ub.BSpline(df=6, degree=2), ub.PiecewiseLinear(df=5), ub.Polynomial(degree=4)]
+BASES: list[Basis] = [
+    ub.BSpline(df=7),
+    ub.BSpline(df=6, degree=2),
+    ub.PiecewiseLinear(df=5),
+    ub.NaturalCubic(df=6),
+    ub.Polynomial(degree=4),
+]
 
 
 def both_states(

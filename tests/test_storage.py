@@ -34,6 +34,7 @@ bases = st.one_of(
         st.sampled_from(["value", "slope"]),
     ),
     st.builds(ub.PiecewiseLinear, st.integers(1, 12)),
+    st.builds(ub.NaturalCubic, st.integers(1, 12)),
     st.builds(ub.Polynomial, st.integers(1, 8)),
 )
 
