@@ -50,23 +50,12 @@ def test_the_monotone_constraint_is_certified_and_lowers_the_error(df: int) -> N
     assert medians[0] < medians[1]
 
 
-def scale_problem(s: float, rng: np.random.Generator) -> ub.Problem:
-    """s (cos 4πx1 + x2²), -sin 3πx2 + x1³ on [0, 1]²."""
-    X = rng.uniform(0.0, 1.0, (100, 2))
-    x1, x2 = X.T
-    F = np.stack([s * (np.cos(4 * np.pi * x1) + x2**2), -np.sin(3 * np.pi * x2) + x1**3], axis=1)
-    J = np.empty((100, 2, 2))
-    J[:, 0, 0], J[:, 0, 1] = -4 * np.pi * s * np.sin(4 * np.pi * x1), 2 * s * x2
-    J[:, 1, 0], J[:, 1, 1] = 3 * x1**2, -3 * np.pi * np.cos(3 * np.pi * x2)
-    return ub.Problem(X, F, J)
-
-
 def test_the_scale_of_an_output_makes_no_fit_fail() -> None:
     """200 draws of s from 1 to 300; failed means an output is off by more than 20 %."""
     worst = []
     for draw in range(200):
         rng = np.random.default_rng(draw)
-        problem = scale_problem(float(np.exp(rng.uniform(0.0, np.log(300.0)))), rng)
+        problem, _ = ub.datasets.scale(100, rng, factor=float(np.exp(rng.uniform(0.0, np.log(300.0)))))
         fit = ub.decouple(problem, 4, basis=ub.BSpline(df=20), starts=1, rng=draw)
         assert fit.output_errors is not None
         worst.append(fit.output_errors.max())

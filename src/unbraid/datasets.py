@@ -15,6 +15,7 @@ from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 
 Seed = int | np.random.Generator | None
+Kind = Literal["cubic", "sine"]
 BOX = 1.5
 """Sample points come from U(-1.5, 1.5) in every input."""
 
@@ -61,7 +62,7 @@ def monotone(S: int = 100, rng: Seed = None, box: float = BOX) -> tuple[Problem,
 
 
 def random_system(
-    n: int, m: int, r: int, S: int = 100, kind: Literal["cubic", "sine"] = "cubic", rng: Seed = None
+    n: int, m: int, r: int, S: int = 100, kind: Kind = "cubic", rng: Seed = None
 ) -> tuple[Problem, DecoupledModel]:
     """A random system with n outputs, m inputs and r branches: cubic polynomials or sines.
 
@@ -170,5 +171,21 @@ def dreesen_b(S: int = 100, rng: Seed = None) -> tuple[Problem, None]:
             -4 * x + 6 * y**2 + 24 * y * z + 24 * z**2 + 4 * z + 1,
         ],
         [-4 * x + 4 * z + 4, -one, 4 * x - 4 * z - 3],
+    ]
+    return Problem(X, np.stack(F, axis=-1), np.moveaxis(np.array(J), -1, 0)), None
+
+
+def scale(S: int = 100, rng: Seed = None, factor: float = 100.0) -> tuple[Problem, None]:
+    """Two outputs, one `factor` times as large: factor (cos 4πx1 + x2²) and -sin 3πx2 + x1³ on [0, 1]²; rank 4.
+
+    Its four directions are two, each twice.
+    """
+    check_whole("S", S, 1)
+    X = as_generator(rng).uniform(0.0, 1.0, (S, 2))
+    x, y = X.T
+    F = [factor * (np.cos(4 * np.pi * x) + y**2), -np.sin(3 * np.pi * y) + x**3]
+    J = [
+        [-4 * np.pi * factor * np.sin(4 * np.pi * x), 2 * factor * y],
+        [3 * x**2, -3 * np.pi * np.cos(3 * np.pi * y)],
     ]
     return Problem(X, np.stack(F, axis=-1), np.moveaxis(np.array(J), -1, 0)), None

@@ -85,7 +85,9 @@ def command(
         )
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
-    written = write_results(Results(trig_rows, monotone_rows, runs, seed, readings, this_command()), output)
+    written = write_results(
+        Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce")), output
+    )
     if trig_rows:
         print_verdicts("f_trig", trig_verdicts(trig_rows))
     if monotone_rows:
@@ -102,15 +104,17 @@ def count_kept(tasks: Sequence[Task], cells: Path) -> int:
     return sum((cells / task.file_name).exists() for task in tasks)
 
 
-def this_command() -> str:
+def this_command(name: str) -> str:
     """The command as it was given, without what is as by default and what does not change the numbers."""
     context = click.get_current_context()
-    words = ["unbraid reproduce", context.params["experiment"]]
+    words = [name]
     for option in context.command.params:
-        if isinstance(option, click.Option) and option.name not in (None, "jobs", "output"):
-            value = context.params[option.name]
-            if value not in (None, False, option.default):
-                words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+        value = context.params[option.name or ""]
+        if isinstance(option, click.Argument):
+            words.append(str(value))
+        elif option.name not in ("jobs", "output") and value not in (None, False, (), option.default):
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
     return " ".join(words)
 
 

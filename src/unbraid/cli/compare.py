@@ -1,0 +1,97 @@
+"""`unbraid compare`: methods side by side on systems with a known answer."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from unbraid import plots
+from unbraid.cli.errors import INTERRUPTED, fail
+from unbraid.cli.output import print_table, say, task_bar
+from unbraid.cli.reproduce import count_kept, make_folder, this_command
+from unbraid.comparison.entries import contenders, systems
+from unbraid.comparison.output import level, named, write_comparison
+from unbraid.comparison.run import NOISES, comparison_tasks
+from unbraid.reproduction.claims import values
+from unbraid.tasks import Rows, run_tasks
+
+
+@click.command("compare", short_help="Methods side by side on systems with a known answer.")
+@click.option("--system", "system_names", multiple=True, help="Only this system; may be repeated.")
+@click.option("--method", "method_names", multiple=True, help="Only this method; may be repeated.")
+@click.option("--noise", "noises", type=float, multiple=True, help="Only this share of noise; may be repeated.")
+@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Draws of every system.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of samples, noise and starts.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as there are cores by default.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("unbraid-comparison"),
+    show_default=True,
+    help="The folder for the figure, the numbers and the summary page.",
+)
+def command(
+    system_names: tuple[str, ...],
+    method_names: tuple[str, ...],
+    noises: tuple[float, ...],
+    runs: int,
+    seed: int,
+    jobs: int | None,
+    output: Path,
+) -> None:
+    """Fit every system with every method, at several levels of noise, and test on fresh points.
+
+    Finished cells are kept in the output folder: started again, the command computes only what is missing.
+    """
+    plots.check_matplotlib()
+    began = time.perf_counter()
+    chosen = known("system", system_names, list(systems()))
+    methods = known("method", method_names, list(contenders()))
+    tasks = comparison_tasks(chosen, methods, sorted(noises or NOISES), runs, seed)
+    cells = make_folder(output / "cells")
+    kept = count_kept(tasks, cells)
+    try:
+        with task_bar("Comparing") as callback:
+            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    except KeyboardInterrupt:
+        now = f"{count_kept(tasks, cells)} of {len(tasks)}"
+        fail(f"Interrupted: {now} cells are kept, and the same command goes on from there.", INTERRUPTED)
+    rows = [row for part in done for row in part]
+    written = write_comparison(rows, output, this_command("unbraid compare"))
+    print_errors(rows)
+    reused = f", {kept} of them from before" if kept else ""
+    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} draws{reused}.")
+    say(f"Summary: {written[0]}")
+
+
+def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
+    """The names that were asked for, or all; others are refused."""
+    strange = [name for name in asked if name not in names]
+    if strange:
+        raise click.UsageError(f"There is no {what} {strange[0]!r}: there are {', '.join(names)}.")
+    return list(asked) or names
+
+
+def print_errors(rows: Rows) -> None:
+    """The median errors, one line a system and noise."""
+    import numpy as np
+
+    methods = named(rows, "contender")
+    lines = [
+        (
+            systems()[system].title,
+            level(noise),
+            *(
+                f"{np.median(values(rows, 'fresh_error', system=system, noise=noise, contender=one)):.2g}"
+                for one in methods
+            ),
+        )
+        for system in named(rows, "system")
+        for noise in sorted({row["noise"] for row in rows})
+    ]
+    titles = [contenders()[one].title for one in methods]
+    print_table("Worst output's error on fresh points, in %, median", ("system", "", *titles), lines)

@@ -1,0 +1,1 @@
+"""The contenders: each file has one CONTENDER."""

@@ -1,0 +1,1 @@
+"""The systems: each file has a list SYSTEMS."""
