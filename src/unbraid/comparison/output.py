@@ -119,5 +119,7 @@ def comparison_figure(rows: Rows) -> Figure:
     panels[0].set_yticks(range(len(names)), [systems()[name].title for name in names])
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(methods), frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(len(methods), 1 + 2 * len(noises)), frameon=False
+    )
     return figure
