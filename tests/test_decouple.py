@@ -243,8 +243,9 @@ def test_the_time_limit_ends_all_starts() -> None:
 
 def test_the_time_limit_holds_for_the_polish_as_well() -> None:
     problem, _ = ub.datasets.random_system(3, 3, 7, 300, "sine", rng=0)
-    whole = ub.decouple(problem, 7, rng=0)
-    fit = ub.decouple(problem, 7, rng=0, method=ub.methods.default(max_seconds=whole.seconds / 2))
+    whole = ub.decouple(problem, 7, rng=0, method=ub.methods.default(max_sweeps=1))
+    limited = ub.methods.default(max_sweeps=1, max_seconds=whole.seconds / 5)
+    fit = ub.decouple(problem, 7, rng=0, method=limited)
     assert fit.status is ub.Status.OUT_OF_TIME
     assert fit.seconds < whole.seconds
 

@@ -43,10 +43,9 @@ def test_a_start_that_stands_alone_is_noted() -> None:
     assert noted(fit, "finished starts found these directions")
 
 
-@pytest.mark.parametrize("seconds", [0.001, 0.05])
-def test_a_search_cut_short_is_not_blamed_on_the_data(seconds: float) -> None:
+def test_a_search_cut_short_is_not_blamed_on_the_data() -> None:
     problem, _ = ub.datasets.trig(rng=0)
-    fit = ub.decouple(problem, 3, rng=0, method=ub.methods.default(max_seconds=seconds))
+    fit = ub.decouple(problem, 3, rng=0, method=ub.methods.default(max_seconds=1e-6))
     assert fit.status is ub.Status.OUT_OF_TIME
     assert not noted(fit, "finished starts")
     assert repr(fit.starts[0]).endswith("OUT_OF_TIME)")
