@@ -21,7 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "jacobians bases constraints problem metrics",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
-        "stopping iterate starts solvers polish finish",
+        "stopping iterate starts solvers polish tuning finish",
         "methods decouple decouple_each datasets notes",
         "plots reproduction comparison",
         "__init__",

@@ -1,7 +1,7 @@
 """unbraid: pull a multivariate function apart into univariate strands, f(x) ≈ W1 g(W0 x)."""
 
 from unbraid import datasets, methods, metrics, plots
-from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial
+from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.coupling import GrowingCoupling
 from unbraid.decouple import decouple
@@ -28,6 +28,7 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "SmoothingSpline",
     "Status",
     "UnbraidError",
     "datasets",

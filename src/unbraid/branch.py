@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
 from unbraid.constraints import Constraint, describe
 from unbraid.errors import SettingError
@@ -38,7 +38,7 @@ class Branch(ABC):
 
 @dataclass(frozen=True, repr=False)
 class FittedBranch(Branch):
-    """A branch in a placed basis. Outside its domain it continues linearly.
+    """A branch in a placed basis. Outside its domain it continues linearly, or first as a parabola (`Basis.bend`).
 
     Attributes
     ----------
@@ -70,8 +70,12 @@ class FittedBranch(Branch):
         value = self.placement.evaluate(self.coordinates, at)
         outside = np.flatnonzero(beyond)
         if outside.size:
+            slope, curvature, bent = self._continued(at, beyond, outside)
+            far = beyond[outside]
             with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
-                value[outside] += self.placement.evaluate(self.coordinates, at, 1)[outside] * beyond[outside]
+                value[outside] += slope * far
+            bends = curvature != 0.0
+            value[outside[bends]] += (curvature * bent * (far - 0.5 * bent))[bends]
         return value.reshape(points.shape)
 
     def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
@@ -79,11 +83,16 @@ class FittedBranch(Branch):
             raise SettingError(f"order must be 1 or 2, got {order!r}.")
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
-        slope = self.placement.evaluate(self.coordinates, at, order)
-        if order == 2:
-            slope[beyond != 0.0] = 0.0
-        slope[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
-        return slope.reshape(points.shape)
+        result = self.placement.evaluate(self.coordinates, at, order)
+        outside = np.flatnonzero(beyond)
+        if outside.size:
+            _, curvature, bent = self._continued(at, beyond, outside)
+            if order == 1:
+                result[outside] += curvature * bent
+            else:
+                result[outside] = np.where(bent == beyond[outside], curvature, 0.0)
+        result[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
+        return result.reshape(points.shape)
 
     def certified(self, constraint: Constraint) -> bool:
         if not isinstance(constraint, Constraint):
@@ -95,6 +104,22 @@ class FittedBranch(Branch):
         flat = points.ravel()
         inside = np.clip(flat, *self.domain)
         return self.placement.at(inside), flat - inside
+
+    def _continued(self, at: object, beyond: Array, outside: IndexArray) -> tuple[Array, Array, Array]:
+        """Slope and curvature at the ends that outside points are nearest to, and how far the branch keeps bending.
+
+        It bends for a share of the domain, `Basis.bend`, and not past a turning point, so that what increases goes on
+        increasing.
+        """
+        slope = self.placement.evaluate(self.coordinates, at, 1)[outside]
+        if self.basis.bend == 0.0:
+            return slope, np.zeros_like(slope), np.zeros_like(slope)
+        curvature = self.placement.evaluate(self.coordinates, at, 2)[outside]
+        far, (low, high) = beyond[outside], self.domain
+        towards = np.sign(far)
+        turning = np.divide(-slope, curvature * towards, where=curvature != 0.0, out=np.full_like(slope, np.inf))
+        turning = np.where(turning > 0.0, turning, np.where(slope == 0.0, 0.0, np.inf))
+        return slope, curvature, towards * np.minimum(np.abs(far), np.minimum(self.basis.bend * (high - low), turning))
 
     def __repr__(self) -> str:
         low, high = self.domain

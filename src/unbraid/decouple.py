@@ -31,6 +31,7 @@ from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
 from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
+from unbraid.tuning import tuned
 from unbraid.units import Units
 
 
@@ -92,7 +93,8 @@ def decouple(
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
-    solver = method.solver(searched(samples, method), basis, projection)
+    search_basis = basis if method.polish is None else basis.untuned()
+    solver = method.solver(searched(samples, method), search_basis, projection)
     generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
@@ -102,12 +104,16 @@ def decouple(
         else:
             runs, cut = [unswept(solver, given_model(problem, units, init))], None
         coupling = method.coupling.final if problem.J is not None else 1.0
-        finisher = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
-        if problem.J is None:
+        finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
+        if problem.J is None or (method.polish is not None and runs[0].best.placement.penalty() is not None):
             runs = measured_anew(finisher, runs)
         if method.polish is not None and cut is None:
             runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
-        return as_fit(problem, rank, method, basis, constraints, units, runs, cut, began)
+        runs = sorted(runs, key=lambda run: run.objective)
+        best = runs[0]
+        if search_basis is not basis and method.polish is not None and cut is None:
+            best = tuned(finisher, best, method.polish.stopping.max_seconds, began)
+        return as_fit(problem, rank, method, basis, constraints, units, best, runs, cut, began)
 
 
 def as_fit(
@@ -117,16 +123,15 @@ def as_fit(
     basis: Basis,
     constraints: tuple[Constraint | None, ...],
     units: Units,
+    best: Run,
     runs: Sequence[Run],
     cut: Status | None,
     began: float,
 ) -> Fit:
-    """The result of runs on one problem: the best of them as a model, and how all came about."""
-    runs = sorted(runs, key=lambda run: run.objective)
-    best = runs[0]
+    """The result of runs on one problem: the best of them, as it ended, as a model, and how all came about."""
     model = finished(problem, units, basis, best, constraints, method.offset)
     jacobian_error, output_errors = errors_on(problem, model)
-    summaries = tuple(summary(run, units, model) for run in runs)
+    summaries = tuple(summary(run, runs[0], units) for run in runs)
     status = ending(problem, best.status if cut is None else cut)
     coefficients = rank * (problem.n + problem.m - 1 + basis.size - 1)
     return Fit(
@@ -233,8 +238,8 @@ def unswept(solver: Search[Any], model: GivenModel) -> Run:
     return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
 
 
-def summary(run: Run, units: Units, best: DecoupledModel) -> StartSummary:
+def summary(run: Run, best: Run, units: Units) -> StartSummary:
     """How a start ended, beside the best one."""
-    angle = float(direction_angles(best.W0, run.best.W0[0] / units.x_scale).max())
+    angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
     cut = run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
     return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished and not cut)

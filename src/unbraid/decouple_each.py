@@ -50,6 +50,6 @@ def decouple_each(
         state = solver.random_start(rank, [rng.spawn(1)[0] for rng in rngs])
         runs = iterate(solver, state, len(problems), method.stopping, began)
         return [
-            as_fit(problem, rank, method, basis, constraints, unit, [run], None, began)
+            as_fit(problem, rank, method, basis, constraints, unit, run, [run], None, began)
             for problem, unit, run in zip(problems, units, runs, strict=True)
         ]

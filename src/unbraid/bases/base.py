@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from unbraid.arrays import Array, BoolArray
 
@@ -28,7 +28,15 @@ class NormalEquations(NamedTuple):
 
 
 class Basis(ABC):
-    """A family of univariate functions, by specification. Subclasses are frozen dataclasses."""
+    """A family of univariate functions, by specification. Subclasses are frozen dataclasses.
+
+    Attributes
+    ----------
+    bend
+        How far a branch keeps its curvature beyond its domain, as a share of its length; then it goes on linearly.
+    """
+
+    bend: ClassVar[float] = 0.0
 
     @property
     @abstractmethod
@@ -50,6 +58,10 @@ class Basis(ABC):
     @abstractmethod
     def paper_coefficients(self, placement: Any, a: Array) -> Array:
         """The paper's coefficients c (..., K), c[..., 0] the constant."""
+
+    def untuned(self) -> Self:
+        """The basis to search with where settings of this one are still to be chosen from the data."""
+        return self
 
     def refusal(self) -> str | None:
         """Why this basis carries no shape constraint and what to use instead, or None if it does."""
@@ -114,6 +126,14 @@ class Placement(ABC):
     @abstractmethod
     def roughness(self) -> Array:
         """A (K, K) matrix, zero for straight lines, that settles what the data leave open."""
+
+    def penalty(self) -> Array | None:
+        """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
+        return None
+
+    def keeping(self, earlier: Self) -> Self:
+        """The same with what an earlier placement of the basis has settled beside its knots."""
+        return self
 
     @abstractmethod
     def is_constant(self, a: Array) -> Any:

@@ -229,7 +229,7 @@ class PlacedSpline(Placement):
 
     def integration_matrix(self, order: int) -> Array:
         size = self.breakpoints.shape[-1] - 1 + self.degree
-        one_more_axis = type(self)(self.breakpoints[..., None, :], self.degree)
+        one_more_axis = PlacedSpline(self.breakpoints[..., None, :], self.degree)
         unit = np.broadcast_to(np.eye(size), (*self.breakpoints.shape[:-1], size, size))
         return one_more_axis.integrate(unit, order).mT
 

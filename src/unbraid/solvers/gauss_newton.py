@@ -38,7 +38,7 @@ class State:
 
     iterates: Iterates
     jacobian: Array
-    values: Array
+    objective: Array
     model: LocalModel
     damping: Array
     moved: BoolArray
@@ -67,18 +67,18 @@ class GaussNewton:
         """Begin at given models."""
         damping = np.full(len(iterates.W0), FIRST_DAMPING)
         at = self.linearised(iterates)
-        return self._state(at, *at.misfits(), damping, damping > 0.0, 0)
+        return self._state(at, *self._measured(at), damping, damping > 0.0, 0)
 
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One damped step for every start; a step that does not improve is taken back and damped more."""
         now = state
         if state.steps in self.place_knots_at:
             at = self.linearised(self.placed_anew(state.iterates))
-            now = self._state(at, *at.misfits(), state.damping, state.moved, state.steps)
+            now = self._state(at, *self._measured(at), state.damping, state.moved, state.steps)
         trial, promised = self._trial(now)
         there = self.linearised(trial)
-        jacobian, values = there.misfits()
-        gained = self._objective(now.jacobian, now.values) - self._objective(jacobian, values)
+        jacobian, objective = self._measured(there)
+        gained = now.objective - objective
         better = gained > 0.0
         quality = gained / np.where(promised > 0.0, promised, 1.0)
         factor = np.where(better, np.clip(1.0 - (2.0 * quality - 1.0) ** 3, SHRINK, 2.0), GROW)
@@ -87,17 +87,17 @@ class GaussNewton:
             return replace(now, damping=damping, moved=better, steps=now.steps + 1), []
         if not better.all():
             there = self.linearised(now.iterates.merged(better, trial))
-            jacobian, values = np.where(better, jacobian, now.jacobian), np.where(better, values, now.values)
-        return self._state(there, jacobian, values, damping, better, now.steps + 1), []
+            jacobian, objective = np.where(better, (jacobian, objective), (now.jacobian, now.objective))
+        return self._state(there, jacobian, objective, damping, better, now.steps + 1), []
 
     def measure(self, state: State) -> Measure:
         """The objective of the models that the state stands for."""
         scale = self.samples.norm
-        return Measure(self._objective(state.jacobian, state.values) / scale, state.jacobian / scale)
+        return Measure(state.objective / scale, state.jacobian / scale)
 
     def objective(self, iterates: Iterates) -> Array:
         """The relative objective of given models, (B,)."""
-        return self._objective(*self.linearised(iterates).misfits()) / self.samples.norm
+        return self._measured(self.linearised(iterates))[1] / self.samples.norm
 
     def settled(self, state: State) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""
@@ -113,7 +113,7 @@ class GaussNewton:
         return State(
             state.iterates.take(index),
             state.jacobian[index],
-            state.values[index],
+            state.objective[index],
             state.model.take(index),
             state.damping[index],
             state.moved[index],
@@ -124,11 +124,13 @@ class GaussNewton:
         """Models at the samples, to first order."""
         return Linearised.at(self.samples, self.coupling, self.offset, iterates)
 
-    def _objective(self, jacobian: Array, values: Array) -> Array:
-        return jacobian + self.coupling * values
+    def _measured(self, at: Linearised) -> tuple[Array, Array]:
+        """‖J - Ĵ‖² and the objective, (B,) each."""
+        jacobian, values = at.misfits()
+        return jacobian, jacobian + self.coupling * values + at.penalty_value()
 
     def _state(
-        self, at: Linearised, jacobian: Array, values: Array, damping: Array, moved: BoolArray, steps: int
+        self, at: Linearised, jacobian: Array, objective: Array, damping: Array, moved: BoolArray, steps: int
     ) -> State:
         """The state at given models, with the quadratic model in the coordinates that steps are taken in."""
         it, unknown = at.iterates, at.descent()
@@ -140,7 +142,7 @@ class GaussNewton:
             model = DenseModel(descent, coordinates.matrix(at.normal_matrix()).reshape(B, r * q, r * q))
         else:
             model = ProductModel(descent, at, coordinates)
-        return State(it, jacobian, values, model, damping, moved, steps)
+        return State(it, jacobian, objective, model, damping, moved, steps)
 
     def _shape_coordinates(self, placement: Placement) -> Array | None:
         """The matrices T (B, r, K, K) with a = T z, the z that steps are taken in; None where no branch is bounded."""
@@ -194,7 +196,7 @@ class GaussNewton:
         size = np.sqrt(np.mean(G * G, axis=-1))
         size = np.where(size > 0.0, size, 1.0)
         u = W0 @ self.samples.X.T
-        placement = self.basis.place(u, self.evenness)
+        placement = self.basis.place(u, self.evenness).keeping(iterates.placement)
         slopes, values = G / size[..., None], at.values.mT / size[..., None]
         a = self.projection(placement, placement.at(u), slopes, values, max(self.coupling, 1.0))
         return Iterates(W0, iterates.W1 * size[:, None, :], placement, a)

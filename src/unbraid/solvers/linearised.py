@@ -22,6 +22,7 @@ from unbraid.iterate import Iterates
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
 from unbraid.samples import Samples
+from unbraid.solvers.penalties import Penalty
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,15 @@ class Linearised:
             values += np.sum(residual * residual, axis=(-2, -1))
         return jacobian, values
 
+    @cached_property
+    def penalty(self) -> Penalty | None:
+        """The penalty that the basis adds to the objective."""
+        return Penalty.of(self.iterates)
+
+    def penalty_value(self) -> Array:
+        """What it amounts to, (B,)."""
+        return np.zeros(len(self.u)) if self.penalty is None else self.penalty.value()
+
     def descent(self) -> Array:
         """Minus half the gradient of the objective, (B, r, q)."""
         W0, W1 = self.iterates.W0, self.iterates.W1
@@ -107,10 +117,16 @@ class Linearised:
             residual = self.coupling * self._values_residual()
             to_values = residual @ W1
             explicit[..., :n] += (residual.mT @ self._centred(self.values)).mT
-        return self._pulled_back(explicit, to_slopes, to_values)
+        from_penalty = None if self.penalty is None else self.penalty.descent()
+        return self._pulled_back(explicit, to_slopes, to_values, from_penalty)
 
-    def _pulled_back(self, explicit: Array, to_slopes: Array | None, to_values: Array | None) -> Array:
-        """Σ_s φ to_slopes + ψ to_values for every branch, (B, S, r) each, added to what is explicit in (w1, w0)."""
+    def _pulled_back(
+        self, explicit: Array, to_slopes: Array | None, to_values: Array | None, more: tuple[Array, Array] | None
+    ) -> Array:
+        """Σ_s φ to_slopes + ψ to_values for every branch, (B, S, r) each, added to what is explicit in (w1, w0).
+
+        `more` is added for w1 and a.
+        """
         n = self.iterates.W1.shape[-2]
         push = np.zeros_like(self.slopes)
         if to_slopes is not None:
@@ -121,6 +137,9 @@ class Linearised:
         slopes = np.zeros_like(self.slopes) if to_slopes is None else to_slopes
         values = None if to_values is None else to_values.mT
         a = self.iterates.placement.adjoint(self.prepared, slopes.mT, values)
+        if more is not None:
+            explicit[..., :n] += more[0]
+            a += more[1]
         return np.concatenate([explicit, a], axis=-1)
 
     def product(self, change: Array) -> Array:
@@ -143,7 +162,8 @@ class Linearised:
             R, dR = self._centred(self.values), self._centred(du * self.slopes + dvalues.mT)
             to_values = self.coupling * (dR @ M1 + R @ A1.mT)
             explicit[..., :n] += self.coupling * (dW1 @ (R.mT @ R) + W1 @ (dR.mT @ R)).mT
-        return self._pulled_back(explicit, to_slopes, to_values)
+        from_penalty = None if self.penalty is None else self.penalty.product(dW1.mT, da)
+        return self._pulled_back(explicit, to_slopes, to_values, from_penalty)
 
     @cached_property
     def _slopes_gram(self) -> Array:
@@ -151,13 +171,22 @@ class Linearised:
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix (B, r, q, r, q)."""
-        return kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(together))
+        N = kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(together))
+        if self.penalty is not None:
+            every = np.arange(N.shape[1])
+            own = N[:, every, :, every, :].swapaxes(0, 1)
+            self.penalty.add_to(own)
+            N[:, every, :, every, :] = own.swapaxes(0, 1)
+        return N
 
     def branch_matrices(self) -> Array:
         """Its blocks of each branch with itself, (B·r, 1, q, 1, q)."""
         W0, W1 = self.iterates.W0, self.iterates.W1
         n, m = W1.shape[-2], W0.shape[-1]
-        return kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one))
+        N = kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one))
+        if self.penalty is not None:
+            self.penalty.add_to(N.reshape(*self.u.shape[:2], *N.shape[-3::2]))
+        return N
 
     def _moments(self, arranged: Callable[[Array], Array]) -> kernel.Moments:
         """The sums over samples that either is made of."""

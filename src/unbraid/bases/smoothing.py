@@ -1,0 +1,144 @@
+r"""Penalised B-splines: many evenly spaced knots, and a penalty on roughness that decides how many of them count.
+
+A branch minimises its mean squared misfit plus α Ω, with
+
+    Ω = L⁵ ∫ g'''(u)² du = aᵀ Ω a
+
+over its range of length L, a number that does not depend on the units of u; on evenly spaced knots its matrix is the
+same for all branches. The third derivative, because slopes are what most is known of: it bends them least, and what
+it leaves alone are parabolas. For the same reason a branch goes on as a parabola beyond its range, which is the
+continuation of least Ω, for an eighth of it, and from there, or from where it would turn, linearly.
+
+α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
+branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`tuning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from unbraid.arrays import Array, BoolArray
+from unbraid.bases.base import NormalEquations
+from unbraid.bases.splines import PlacedSpline, SplineBasis
+from unbraid.errors import SettingError, check_number, check_whole
+from unbraid.kernels import splines as kernel
+from unbraid.kernels.cross_validation import cross_validated
+from unbraid.kernels.knots import breakpoints
+
+FIRST = 1e-10
+"""α until it has been chosen: weak, but enough to settle what the data leave open."""
+
+
+@dataclass(frozen=True)
+class SmoothingSpline(SplineBasis):
+    """B-splines with a penalty on roughness, for noisy data: there is no df to be chosen well.
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom that the penalty starts from; more than enough is enough.
+    degree
+        Polynomial degree of the branch g, at least 3.
+    smoothing
+        α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
+        for each branch by generalised cross-validation.
+
+    Notes
+    -----
+    Beyond the range of its inputs a branch keeps its curvature for an eighth of that range, unless it would turn; other
+    bases continue linearly at once.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+    >>> ub.decouple(problem, rank=3, basis=ub.SmoothingSpline(), starts=4, rng=0).basis
+    SmoothingSpline(df=28, degree=3, smoothing=None)
+    """
+
+    bend: ClassVar[float] = 0.125
+    df: int = 28
+    degree: int = 3
+    smoothing: float | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("degree", self.degree, 3)
+        check_whole("df", self.df, 1)
+        if self.df < self.degree:
+            raise SettingError(
+                f"df must be at least the degree, got df={self.df} with degree={self.degree}: raise df; the "
+                "penalty takes back what is too much."
+            )
+        if self.smoothing is not None:
+            check_number("smoothing", self.smoothing, 0.0)
+
+    def untuned(self) -> Self:
+        return replace(self, smoothing=FIRST) if self.smoothing is None else self
+
+    def place(self, u: Array, evenness: float = 0.0) -> PlacedSmoothing:
+        strength = None if self.smoothing is None else np.full(u.shape[:-1], self.smoothing * u.shape[-1])
+        return PlacedSmoothing(breakpoints(u, self.df - self.degree + 1, 1.0), self.degree, strength)
+
+    def placement_from(self, arrays: dict[str, Array]) -> PlacedSmoothing:
+        return PlacedSmoothing(arrays["breakpoints"], self.degree)
+
+
+@dataclass(frozen=True)
+class PlacedSmoothing(PlacedSpline):
+    """Placed penalised splines. `strength` (...) is α S, S being how many samples there are, or None: to be chosen."""
+
+    strength: Array | None = None
+
+    def select(self, index: Any) -> Self:
+        strength = None if self.strength is None else self.strength[index]
+        return replace(super().select(index), strength=strength)
+
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        strength = None
+        if self.strength is not None and other.strength is not None:
+            strength = np.where(which[:, None], other.strength, self.strength)
+        return replace(super().merged(which, other), strength=strength)
+
+    def joined(self, others: Sequence[Self]) -> Self:
+        known = [one.strength for one in (self, *others) if one.strength is not None]
+        strength = np.concatenate(known) if len(known) == 1 + len(others) else None
+        return replace(super().joined(others), strength=strength)
+
+    def moved(self, scale: Array, shift: Array) -> Self:
+        return replace(super().moved(scale, shift), strength=self.strength)
+
+    def keeping(self, earlier: Self) -> Self:
+        return replace(self, strength=earlier.strength)
+
+    def penalty(self) -> Array | None:
+        return None if self.strength is None else self.strength[..., None, None] * self.omega
+
+    @property
+    def omega(self) -> Array:
+        """The matrix of Ω, (K, K)."""
+        return third_derivatives(self.breakpoints.shape[-1] - 1, self.degree)
+
+    def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
+        plain = super().normal_equations(at, G, R, coupling)
+        penalty = self.penalty()
+        if penalty is None:
+            square = np.sum(G * G, axis=-1) + (0.0 if R is None else coupling * np.sum(R * R, axis=-1))
+            equations = at.t.shape[-1] * (1.0 if R is None else 2.0)
+            N, b = plain.gram[..., None, :, None, :], plain.right[..., None, :]
+            penalty = cross_validated(N, b, square, self.omega, equations)[..., None] * self.omega
+        return plain._replace(gram=plain.gram + penalty)
+
+
+@cache
+def third_derivatives(intervals: int, degree: int) -> Array:
+    """The matrix of Ω, (K, K), exactly: g''' is a polynomial of degree d - 3 between knots."""
+    knots = np.linspace(0.0, 1.0, intervals + 1)
+    nodes, weights = np.polynomial.legendre.leggauss(degree - 2)
+    u = (knots[:-1, None] + (nodes + 1.0) / (2.0 * intervals)).ravel()
+    B = PlacedSpline(knots, degree).design(u, 3)
+    return np.asarray(B.T @ (np.tile(weights, intervals)[:, None] * B) / (2.0 * intervals), dtype=np.float64)

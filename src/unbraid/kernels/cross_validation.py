@@ -1,0 +1,121 @@
+r"""Generalised cross-validation of many quadratic penalties at once, in closed form along each of them.
+
+A linear model with coefficients a = (a_1, …, a_r), each (K,), and normal equations N a = b minimises
+
+    yᵀy - 2 bᵀa + aᵀ N a + Σ_j α_j a_jᵀ Ω a_j.
+
+The score of strengths α is rss / (equations - tr H)², rss being the sum of squares that is left and
+tr H = tr((N + Σ α_j Ω_j)⁻¹ N) the degrees of freedom that the penalties leave [1]_.
+
+In coordinates in which Ω is the identity on its range (and its null space comes beside it, the constant first, which
+an output offset may leave open), V = N + diag(α) changes
+with α_j by δ E Eᵀ only, E choosing the penalised coordinates of branch j, and with Eᵀ V⁻¹ E = U diag(λ) Uᵀ
+
+    (V + δ E Eᵀ)⁻¹ = V⁻¹ - Cᵀ diag(δ / (1 + δ λ)) C,      C = Uᵀ Eᵀ V⁻¹:
+
+one inverse and one eigenvalue problem give the scores of all α_j.
+
+References
+----------
+.. [1] P. Craven, G. Wahba, "Smoothing noisy data with spline functions", Numerische Mathematik 31 (1979).
+"""
+
+import numpy as np
+
+from unbraid.arrays import Array, IndexArray
+from unbraid.kernels.quadratics import unit_diagonal
+
+GRID = np.logspace(-6.0, 10.0, 65)
+"""Strengths that are tried, in units of tr N_jj / tr Ω: from no penalty to nothing but the null space of Ω."""
+ROUNDS = 3
+"""How often every strength is chosen anew, the others given."""
+RIDGE = 1e-10
+"""Share of N's diagonal on the null space of Ω that settles what neither data nor penalties determine."""
+RESOLUTION = 1e-13
+"""Sums of squares below this share of yᵀy are rounding errors."""
+
+
+def cross_validated(N: Array, b: Array, square: Array, Omega: Array, equations: float) -> Array:
+    """The strengths α (..., r) of least score, found branch by branch.
+
+    Parameters
+    ----------
+    N, b
+        (..., r, K, r, K) and (..., r, K).
+    square
+        (...), yᵀy.
+    Omega
+        (K, K), positive semidefinite.
+    equations
+        How many numbers there are in y, less the degrees of freedom of what is not in a.
+    """
+    r, K = b.shape[-2:]
+    T, penalised = diagonalising(Omega)
+    unit = np.einsum("...jkjk->...j", N) / np.trace(Omega)
+    unit = np.where(unit > 0.0, unit, 1.0)
+    H = np.einsum("kz,...jklm,mw->...jzlw", T, N, T, optimize=True).reshape(*N.shape[:-4], r * K, r * K)
+    right = (b @ T).reshape(*b.shape[:-2], r * K)
+    alpha = unit.copy()
+    for _ in range(1 if r == 1 else ROUNDS):
+        for j in range(r):
+            tried = GRID * unit[..., j, None]
+            scores = scores_along(H, right, square, alpha, j, tried, penalised, equations)
+            best = np.argmin(scores, axis=-1)[..., None]
+            alpha[..., j] = np.take_along_axis(tried, best, -1)[..., 0]
+    return alpha
+
+
+def diagonalising(Omega: Array) -> tuple[Array, IndexArray]:
+    """T (K, K) such that Tᵀ Ω T is one on the diagonal at the positions that come with it, and zero elsewhere."""
+    values, vectors = np.linalg.eigh(Omega)
+    penalised = values > 1e-12 * values[-1]
+    null = vectors[:, ~penalised]
+    constant = np.ones((len(Omega), 1)) / np.sqrt(len(Omega))  # where the basis functions sum to one
+    null = np.linalg.qr(np.hstack([constant, null]))[0][:, : null.shape[1]]
+    T = np.hstack([null, vectors[:, penalised] / np.sqrt(values[penalised])])
+    return T, np.arange(null.shape[1], len(Omega))
+
+
+def branchwise(positions: IndexArray, r: int, K: int) -> IndexArray:
+    """Positions (p,) among the coefficients of one branch, for all r branches: (r p,)."""
+    return (np.arange(r)[:, None] * K + positions).ravel()
+
+
+def scores_along(
+    H: Array,
+    right: Array,
+    square: Array,
+    alpha: Array,
+    j: int,
+    tried: Array,
+    penalised: IndexArray,
+    equations: float,
+) -> Array:
+    """Scores (..., A) with each of the strengths tried (..., A) for branch j in place of α_j."""
+    r = alpha.shape[-1]
+    K = H.shape[-1] // r
+    V = H.copy()
+    every, free = branchwise(penalised, r, K), branchwise(np.setdiff1d(np.arange(K), penalised), r, K)
+    V[..., every, every] += np.repeat(alpha, len(penalised), axis=-1)
+    V[..., free, free] += RIDGE * V[..., free, free].mean(axis=-1, keepdims=True)
+    scale = unit_diagonal(V)
+    inverse = np.linalg.inv(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
+    x = (inverse @ right[..., None])[..., 0]
+    E = j * K + penalised
+    lam, U = np.linalg.eigh(inverse[..., E[:, None], E])
+    C = U.mT @ inverse[..., E, :]
+    CH = C @ H
+    CHC, c = CH @ C.mT, (C @ right[..., None])[..., 0]
+    change = tried - alpha[..., j, None]
+    w = change[..., None] / (1.0 + change[..., None] * lam[..., None, :])  # (..., A, k)
+    freedom = (
+        np.einsum("...pq,...pq->...", inverse, H)[..., None] - (w @ np.einsum("...kk->...k", CHC)[..., None])[..., 0]
+    )
+    wc = w * c[..., None, :]
+    explained = np.sum(right * x, axis=-1)[..., None] - np.sum(w * (c * c)[..., None, :], axis=-1)  # bᵀ x
+    Hx = (H @ x[..., None])[..., 0]
+    modelled = np.sum(x * Hx, axis=-1)[..., None] - 2.0 * (wc @ (C @ Hx[..., None]))[..., 0]  # xᵀ N x
+    modelled += np.einsum("...ak,...kl,...al->...a", wc, CHC, wc, optimize=True)
+    rss = np.maximum(square[..., None] - 2.0 * explained + modelled, RESOLUTION * square[..., None])
+    left = np.maximum(equations - freedom, 1.0)
+    return np.asarray(rss / (left * left), dtype=np.float64)
