@@ -26,6 +26,8 @@ SPLINES: tuple[SplineBasis, ...] = (
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
 NATURALS: tuple[NaturalCubic, ...] = (NaturalCubic(1), NaturalCubic(2), NaturalCubic(8))
 BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS)
+CARRIERS: tuple[Basis, ...] = tuple(basis for basis in BASES if basis.refusal() is None)
+"""Those that carry constraints."""
 CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)
 
 EPS = float(np.finfo(float).eps)
