@@ -26,6 +26,8 @@ SPLINES: tuple[SplineBasis, ...] = (
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
 NATURALS: tuple[NaturalCubic, ...] = (NaturalCubic(1), NaturalCubic(2), NaturalCubic(8))
 BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS)
+CARRIERS: tuple[Basis, ...] = tuple(basis for basis in BASES if basis.refusal() is None)
+"""Those that carry constraints."""
 CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)
 
 EPS = float(np.finfo(float).eps)
@@ -90,3 +92,12 @@ def oracle(placement: PlacedSpline, a: Array | None = None) -> "interpolate.BSpl
     """SciPy's spline with coordinates a, or all basis functions at once."""
     tau = knots(placement)
     return interpolate.BSpline(tau, np.eye(len(tau) - placement.degree - 1) if a is None else a, placement.degree)
+
+
+def random_feasible(placed: Placement, constraint: Constraint, rng: np.random.Generator) -> Array:
+    """Coordinates of a random function in the cone, some of whose constraints are active."""
+    K = len(placed.roughness())
+    z = rng.exponential(size=K) * (rng.random(K) < rng.choice([0.3, 0.7, 1.0]))
+    z *= constraint.sign
+    z[: constraint.order] = rng.standard_normal(constraint.order)
+    return placed.integrate(z, constraint.order)

@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",
         "methods decouple decouple_each datasets notes",
-        "plots reproduction comparison",
+        "plots reports reproduction comparison",
         "__init__",
         "cli",
         "__main__",

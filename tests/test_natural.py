@@ -155,6 +155,16 @@ def test_the_default_solver_fits_natural_splines() -> None:
         assert np.abs(branch.derivative(branch.domain, 2)).max() < 1e-9
 
 
+@pytest.mark.parametrize("constraint", [ub.Increasing(), ub.Convex(), [ub.Concave(), None, ub.Decreasing()]], ids=repr)
+def test_constrained_fits_of_natural_splines_are_certified(constraint: Any) -> None:
+    problem, _ = ub.datasets.monotone(rng=0)
+    fit = ub.decouple(problem, 3, basis=ub.NaturalCubic(df=10), constraint=constraint, starts=4, rng=0)
+    each = constraint if isinstance(constraint, list) else [constraint] * 3
+    assert all(one is None or branch.certified(one) for one, branch in zip(each, fit.model.branches, strict=True))
+    assert fit.jacobian_error is not None
+    assert fit.jacobian_error < 0.1  # little more than without a constraint: the true branches bend at their ends
+
+
 def test_the_papers_method_fits_natural_splines() -> None:
     problem, _ = ub.datasets.trig(rng=0)
     fit = ub.decouple(problem, 3, basis=ub.NaturalCubic(df=12), method=ub.methods.dejonghe2025(), starts=5, rng=0)

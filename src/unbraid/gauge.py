@@ -18,6 +18,12 @@ def row_lengths(W0: Array) -> Array:
     return lengths
 
 
+def directions(W0: Array) -> Array:
+    """Rows of W0 (..., r, m) of length one, where values do not tell their lengths; a row of zeros stays."""
+    length = row_lengths(W0)
+    return W0 / np.where(length > 0.0, length, 1.0)[..., None]
+
+
 def unit_rows(W0: Array, W1: Array, length: Array) -> tuple[Array, Array]:
     """Rows of W0 (..., r, m) of length one, their lengths moved into the columns of W1 (..., n, r)."""
     length = np.where(length > 0.0, length, 1.0)

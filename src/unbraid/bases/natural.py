@@ -11,7 +11,9 @@ others are the coordinates, z = (a_0, a_2, …, a_df, a_{df+2}), and a = P z. A 
 that is free; there w = 1/3 from end to end.
 
 Because 0 < w < 1/2, the rows of P are nonnegative and sum to one: the functions that belong to z are nonnegative
-and sum to one, as B-splines do, z increases if and only if a does, and a branch starts at z_0 and ends at z_df.
+and sum to one, as B-splines do, and a branch starts at z_0 and ends at z_df. A coefficient that is left out lies on the
+chord between its neighbours, so z is the same control polygon as a, without two corners that are none: it is
+nonnegative, increasing or convex if and only if a is, and z carries constraints as a does.
 P depends on ratios of lengths alone, so scaling or shifting u moves the breakpoints and leaves z as it is.
 It has two rows that are not of the identity, and is applied without being formed.
 """
@@ -26,8 +28,9 @@ from typing import Any, Self
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
-from unbraid.bases.base import Basis, NormalEquations, Placement
-from unbraid.bases.splines import PlacedSpline, second_differences
+from unbraid.bases.base import Basis, NormalEquations
+from unbraid.bases.polygon import PolygonPlacement
+from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
 from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.splines import Located, widths
@@ -76,15 +79,9 @@ class NaturalCubic(Basis):
         c[..., 0] = a[..., 0]
         return c
 
-    def refusal(self) -> str | None:
-        return (
-            "constraints bound B-spline coefficients one by one, and its end conditions tie them together; "
-            f"use BSpline(df={max(self.df, 3)}, degree=3), cubic splines with free ends"
-        )
-
 
 @dataclass(frozen=True)
-class PlacedNatural(Placement):
+class PlacedNatural(PolygonPlacement):
     """The natural ones among clamped cubic splines; its coordinates are the z of the module's equations."""
 
     spline: PlacedSpline
@@ -115,9 +112,6 @@ class PlacedNatural(Placement):
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.spline.moved(scale, shift))
 
-    def plus(self, a: Array, constant: Array) -> Array:
-        return a + constant[..., None]
-
     def at(self, u: Array) -> Located:
         return self.spline.at(u)
 
@@ -140,19 +134,14 @@ class PlacedNatural(Placement):
     def adjoint(self, at: Located, G: Array, R: Array | None) -> Array:
         return folded(self.spline.adjoint(at, G, R), self.shares)
 
-    def roughness(self) -> Array:
-        return second_differences(self.spline.breakpoints.shape[-1])
+    def supports(self) -> Array:
+        """Those of the cubic spline, the first two and the last two taken together (all three of a straight line)."""
+        supports = self.spline.supports()
+        intervals = supports.shape[-1] - 2
+        return np.add.reduceat(supports, [0, *range(2, intervals + 1)], axis=-1)
 
-    def is_constant(self, a: Array) -> Any:
-        return np.all(a[..., 1:] == a[..., :-1], axis=-1)
-
-    def shape_coefficients(self, a: Array, order: int) -> tuple[Array, Array]:
-        """Those of the cubic spline. Of g'' the first and the last are zero, by what a natural spline is."""
-        coefficients, error = self.spline.shape_coefficients(unfolded(a, self.shares), order)
-        if order == 2:
-            coefficients[..., [0, -1]] = 0.0
-            error = 8.0 * error  # the coefficients next to the ends are rounded, too
-        return coefficients, error
+    def support_rounding(self) -> Array:
+        return 2.0 * self.spline.support_rounding()  # the outermost are sums of two
 
 
 def unfolded(z: Array, shares: Array) -> Array:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
-from unbraid.bases.base import Basis, NormalEquations, Placement
+from unbraid.bases.base import Basis, NormalEquations
+from unbraid.bases.polygon import EPS, PolygonPlacement
 from unbraid.errors import SettingError, check_whole
 from unbraid.kernels import splines as kernel
 from unbraid.kernels.knots import breakpoints
@@ -115,7 +116,7 @@ class PiecewiseLinear(SplineBasis):
 
 
 @dataclass(frozen=True)
-class PlacedSpline(Placement):
+class PlacedSpline(PolygonPlacement):
     """Clamped splines of one degree on breakpoints (..., I + 1)."""
 
     breakpoints: Array
@@ -142,9 +143,6 @@ class PlacedSpline(Placement):
 
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
-
-    def plus(self, a: Array, constant: Array) -> Array:
-        return a + constant[..., None]
 
     def at(self, u: Array) -> kernel.Located:
         return kernel.locate(u, self.breakpoints)
@@ -185,57 +183,11 @@ class PlacedSpline(Placement):
         right = kernel.right_moments(at, self.degree, G, R, 1.0)
         return kernel.assemble_vector(kernel.basis_sums(self.value_pieces, right))
 
-    def roughness(self) -> Array:
-        return second_differences(self.breakpoints.shape[-1] - 1 + self.degree)
-
-    def is_constant(self, a: Array) -> Any:
-        return np.all(a[..., 1:] == a[..., :-1], axis=-1)
-
     def supports(self) -> Array:
-        """Lengths of the supports of the slope's basis functions over d, (..., K - 1): a_j - a_{j-1} = s_j · this."""
         knots = kernel.clamped_knots(self.breakpoints, self.degree)
         size = self.breakpoints.shape[-1] - 1 + self.degree
         return (knots[..., self.degree + 1 : self.degree + size] - knots[..., 1:size]) / self.degree
 
-    def slope_coefficients(self, a: Array) -> Array:
-        """The coefficients s (..., K - 1) of g' in the B-splines of degree d - 1."""
-        return np.diff(a) / self.supports()
-
-    def shape_coefficients(self, a: Array, order: int) -> tuple[Array, Array]:
-        rounding = np.finfo(float).eps * np.abs(a)
-        if order == 0:
-            return a, np.zeros_like(a)
-        if order == 1:
-            return np.diff(a), np.zeros_like(a[..., 1:])
-        slopes = self.slope_coefficients(a)
-        error = 2.0 * (rounding[..., 1:] + rounding[..., :-1]) / self.supports()
-        knot_rounding = np.finfo(float).eps * np.abs(self.breakpoints).max(axis=-1, keepdims=True)
-        error += np.abs(slopes) * (2.0 * knot_rounding / (self.degree * self.supports()))  # knots far from zero
-        return np.diff(slopes), error[..., 1:] + error[..., :-1]
-
-    def differentiate(self, a: Array, order: int) -> Array:
-        if order == 2:
-            slopes = self.slope_coefficients(a)
-            return np.concatenate([a[..., :1], slopes[..., :1], np.diff(slopes)], axis=-1)
-        return a.copy() if order == 0 else np.diff(a, prepend=0.0)
-
-    def integrate(self, z: Array, order: int) -> Array:
-        if order == 0:
-            return z
-        if order == 1:  # sums of nonnegative numbers are monotone in floating point as well
-            return np.cumsum(z, axis=-1)
-        steps = np.cumsum(z[..., 1:], axis=-1) * self.supports()
-        return np.cumsum(np.concatenate([z[..., :1], steps], axis=-1), axis=-1)
-
-    def integration_matrix(self, order: int) -> Array:
-        size = self.breakpoints.shape[-1] - 1 + self.degree
-        one_more_axis = PlacedSpline(self.breakpoints[..., None, :], self.degree)
-        unit = np.broadcast_to(np.eye(size), (*self.breakpoints.shape[:-1], size, size))
-        return one_more_axis.integrate(unit, order).mT
-
-
-@cache
-def second_differences(size: int) -> Array:
-    """DᵀD, (size, size), for the second differences D of a sequence."""
-    D = np.diff(np.eye(size), 2, axis=0)
-    return D.T @ D
+    def support_rounding(self) -> Array:
+        largest: Array = np.abs(self.breakpoints).max(axis=-1, keepdims=True)
+        return (2.0 * EPS / self.degree) * largest

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 import click
 
 from unbraid import plots
-from unbraid.cli.errors import INTERRUPTED, fail
-from unbraid.cli.output import print_table, say, task_bar
-from unbraid.cli.reproduce import count_kept, make_folder, this_command
+from unbraid.cli.cells import run_cells, say_done, this_command
+from unbraid.cli.output import print_table
 from unbraid.comparison.entries import contenders, systems
 from unbraid.comparison.output import level, named, write_comparison
 from unbraid.comparison.run import NOISES, comparison_tasks
-from unbraid.reproduction.claims import values
-from unbraid.tasks import Rows, run_tasks
+from unbraid.reports import distinct, values
+from unbraid.tasks import Rows
 
 
 @click.command("compare", short_help="Methods side by side on systems with a known answer.")
@@ -52,20 +50,11 @@ def command(
     chosen = known("system", system_names, list(systems()))
     methods = known("method", method_names, list(contenders()))
     tasks = comparison_tasks(chosen, methods, sorted(noises or NOISES), runs, seed)
-    cells = make_folder(output / "cells")
-    kept = count_kept(tasks, cells)
-    try:
-        with task_bar("Comparing") as callback:
-            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
-    except KeyboardInterrupt:
-        now = f"{count_kept(tasks, cells)} of {len(tasks)}"
-        fail(f"Interrupted: {now} cells are kept, and the same command goes on from there.", INTERRUPTED)
+    done, kept = run_cells("Comparing", tasks, output, jobs)
     rows = [row for part in done for row in part]
     written = write_comparison(rows, output, this_command("unbraid compare"))
     print_errors(rows)
-    reused = f", {kept} of them from before" if kept else ""
-    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} draws{reused}.")
-    say(f"Summary: {written[0]}")
+    say_done(time.perf_counter() - began, f"{len(tasks)} cells of {runs} draws", kept, written[0])
 
 
 def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
@@ -91,7 +80,7 @@ def print_errors(rows: Rows) -> None:
             ),
         )
         for system in named(rows, "system")
-        for noise in sorted({row["noise"] for row in rows})
+        for noise in distinct(rows, "noise")
     ]
     titles = [contenders()[one].title for one in methods]
     print_table("Worst output's error on fresh points, in %, median", ("system", "", *titles), lines)

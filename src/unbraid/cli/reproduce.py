@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from unbraid import plots
-from unbraid.cli.errors import INTERRUPTED, fail
-from unbraid.cli.output import print_table, say, task_bar
-from unbraid.errors import FileError
-from unbraid.files import reason
+from unbraid.cli.cells import run_cells, say_done, this_command
+from unbraid.cli.output import print_table, say
 from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
 from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.reproduction.output import Results, write_results
 from unbraid.reproduction.readings import VARIANTS, Readings
-from unbraid.tasks import Task, run_tasks
 
 QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
 
@@ -69,20 +64,11 @@ def command(
     began = time.perf_counter()
     readings = Readings(coupling, sweeps, box, degree_of)
     runs = runs or (QUICK_RUNS if quick else 30)
-    cells = make_folder(output / "cells")
     trig_dfs, monotone_dfs = (QUICK_TRIG_DFS, QUICK_MONOTONE_DFS) if quick else (TRIG_DFS, MONOTONE_DFS)
     trig = trig_tasks(runs, seed, readings, trig_dfs) if experiment != "monotone" else []
     monotone = monotone_tasks(runs, seed, readings, monotone_dfs) if experiment != "trig" else []
     tasks = [*trig, *monotone]
-    kept = count_kept(tasks, cells)
-    try:
-        with task_bar("Reproducing") as callback:
-            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
-    except KeyboardInterrupt:
-        now = count_kept(tasks, cells)
-        fail(
-            f"Interrupted: {now} of {len(tasks)} cells are kept, and the same command goes on from there.", INTERRUPTED
-        )
+    done, kept = run_cells("Reproducing", tasks, output, jobs)
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
     written = write_results(
@@ -94,37 +80,7 @@ def command(
         print_verdicts("The monotone system", monotone_verdicts(monotone_rows))
     for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
-    reused = f", {kept} of them from before" if kept else ""
-    say(f"Time: {time.perf_counter() - began:.0f} s, {len(tasks)} cells of {runs} runs{reused}.")
-    say(f"Summary: {written[0]}")
-
-
-def count_kept(tasks: Sequence[Task], cells: Path) -> int:
-    """How many of the cells have been computed before."""
-    return sum((cells / task.file_name).exists() for task in tasks)
-
-
-def this_command(name: str) -> str:
-    """The command as it was given, without what is as by default and what does not change the numbers."""
-    context = click.get_current_context()
-    words = [name]
-    for option in context.command.params:
-        value = context.params[option.name or ""]
-        if isinstance(option, click.Argument):
-            words.append(str(value))
-        elif option.name not in ("jobs", "output") and value not in (None, False, (), option.default):
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
-    return " ".join(words)
-
-
-def make_folder(folder: Path) -> Path:
-    """Make the folder, and refuse before the work where that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
-    return folder
+    say_done(time.perf_counter() - began, f"{len(tasks)} cells of {runs} runs", kept, written[0])
 
 
 def print_verdicts(title: str, verdicts: list[Verdict]) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 
 from unbraid.comparison.entries import contenders, systems
 from unbraid.comparison.run import FRESH, SAMPLES
-from unbraid.reproduction.claims import values
-from unbraid.reproduction.output import markdown_table, write_bytes, write_csv, write_figure
+from unbraid.reports import distinct, markdown_table, values, write_bytes, write_csv, write_figure
 from unbraid.tasks import Rows
 from unbraid.version import __version__
 
@@ -50,7 +49,7 @@ def summary(rows: Rows, command: str) -> str:
         "Errors are those of the worst output on fresh points, in %: median over the draws, and the worst draw.",
         "![Errors on fresh points](compare.svg)",
     ]
-    for noise in sorted({row["noise"] for row in rows}):
+    for noise in distinct(rows, "noise"):
         parts += [f"## {level(noise).capitalize()}", errors_table(rows, noise)]
     parts += ["## Success, directions and time", details_table(rows)]
     return "\n\n".join(parts) + "\n"
@@ -77,7 +76,7 @@ def details_table(rows: Rows) -> str:
     """How many draws succeed, the median angle to the true directions, and the median time, all systems and noises."""
     table = []
     for system in named(rows, "system"):
-        for noise in sorted({row["noise"] for row in rows}):
+        for noise in distinct(rows, "noise"):
             line = [systems()[system].title, level(noise)]
             for one in named(rows, "contender"):
                 some = [r for r in rows if (r["system"], r["noise"], r["contender"]) == (system, noise, one)]
@@ -94,7 +93,7 @@ def comparison_figure(rows: Rows) -> Figure:
     """Errors on fresh points: a panel a noise level, a line a system, a mark a contender; median and range."""
     from matplotlib.figure import Figure
 
-    noises, names = sorted({row["noise"] for row in rows}), named(rows, "system")
+    noises, names = distinct(rows, "noise"), named(rows, "system")
     methods: Sequence[str] = named(rows, "contender")
     figure = Figure(figsize=(1.5 + 4.0 * len(noises), 1.2 + 0.55 * len(names)), layout="constrained")
     panels = figure.subplots(1, len(noises), sharey=True, squeeze=False)[0]

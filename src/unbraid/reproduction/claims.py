@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from unbraid.reports import distinct, values
 from unbraid.reproduction.readings import VARIANTS
 from unbraid.tasks import Rows
 
@@ -99,18 +99,6 @@ def verdicts(rows: Rows, claims: Sequence[tuple[str, str, Judge]]) -> list[Verdi
                 measured, verdict = judge(some)
                 result.append(Verdict(claim, rule, variant, measured, verdict))
     return result
-
-
-def values(rows: Rows, column: str, **where: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """A column of the rows that have the given entries."""
-    return np.array(
-        [row[column] for row in rows if all(row[key] == value for key, value in where.items())], dtype=float
-    )
-
-
-def distinct(rows: Rows, column: str) -> list[Any]:
-    """The entries of a column, each once, in order."""
-    return sorted({row[column] for row in rows})
 
 
 def worse_output(rows: Rows, degree: int, df: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from unbraid.reproduction.claims import distinct, values
+from unbraid.reports import distinct, values
 from unbraid.reproduction.readings import VARIANTS
 from unbraid.tasks import Rows
 

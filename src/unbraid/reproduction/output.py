@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unbraid.files import replacing
+from unbraid.reports import distinct, markdown_table, values, write_bytes, write_csv, write_figure
 from unbraid.reproduction.claims import (
     Verdict,
     certified_counts,
-    distinct,
     monotone_verdicts,
     trig_verdicts,
-    values,
     worse_output,
 )
 from unbraid.reproduction.figures import monotone_figure, trig_figure
 from unbraid.reproduction.readings import VARIANTS, Readings
 from unbraid.tasks import Rows
 from unbraid.version import __version__
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TABLE_1 = {8: 7, 10: 7, 12: 7, 14: 9, 16: 15, 18: 16, 20: 13}
 """The paper's Table 1: unconstrained runs, of 30, with certified monotonic branches. Constrained: 30 at every df."""
@@ -61,35 +53,6 @@ def write_results(results: Results, folder: Path) -> list[Path]:
     return [page, *written]
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    with replacing(path) as file:
-        file.write(content)
-
-
-def write_csv(path: Path, rows: Rows) -> Path:
-    """Every row, with the digits that give the number back."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_bytes(path, text.getvalue().encode())
-    return path
-
-
-def write_figure(stem: Path, figure: Figure) -> list[Path]:
-    """The figure as SVG and PNG; the same figure gives the same bytes."""
-    from matplotlib import rc_context
-
-    paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
-    with rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "none"}):
-        for path in paths:
-            with replacing(path) as file:
-                metadata = {"Date": None} if path.suffix == ".svg" else None
-                figure.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
-    return paths
-
-
 def table_1(rows: Rows) -> Rows:
     """Table 1 of every variant: how many runs have certified monotonic branches, df by df."""
     dfs = distinct(rows, "df")
@@ -121,12 +84,6 @@ def summary(results: Results) -> str:
     readings = results.readings.sentences("all" if results.monotone else "trig")
     parts += ["## How unclear points of the paper were read", "\n".join(f"- {s}" for s in readings)]
     return "\n\n".join(parts) + "\n"
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def claims_table(verdicts: Sequence[Verdict]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis
+from unbraid.gauge import directions
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
 from unbraid.kernels.differences import formula
@@ -62,7 +63,7 @@ class Filtered:
         """Random directions, and random quadratic functions of u."""
         m = self.samples.X.shape[1]
         n = self.samples.weight.size // m
-        W0 = unit_rows(np.stack([rng.standard_normal((rank, m)) for rng in rngs]))
+        W0 = directions(np.stack([rng.standard_normal((rank, m)) for rng in rngs]))
         W1 = np.stack([rng.standard_normal((n, rank)) for rng in rngs])
         shape = np.stack([rng.standard_normal((2, rank)) for rng in rngs])
         u = self.samples.X @ W0.mT
@@ -70,7 +71,7 @@ class Filtered:
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
-        return State(unit_rows(model.W0[None]), model.W1[None], centred(model.R[None]), 0)
+        return State(directions(model.W0[None]), model.W1[None], centred(model.R[None]), 0)
 
     def project_model(self, model: GivenModel) -> Iterates:
         """Functions of the basis through the values of a given model."""
@@ -164,8 +165,8 @@ class Filtered:
             one = flat.reshape(W0.shape)
             return np.concatenate([share * self._residuals(one, W1, V).ravel(), self._kinks(one, V).ravel()])
 
-        found = least_squares(residuals, unit_rows(W0).ravel(), max_nfev=EVALUATIONS).x
-        return unit_rows(np.asarray(found, dtype=np.float64).reshape(W0.shape))
+        found = least_squares(residuals, directions(W0).ravel(), max_nfev=EVALUATIONS).x
+        return directions(np.asarray(found, dtype=np.float64).reshape(W0.shape))
 
     def _values_of(self, W0: Array, W1: Array) -> Array:
         """All values (S, r) from one linear least-squares problem; of least norm where there are several."""
@@ -222,12 +223,6 @@ class Filtered:
 def slopes(u: Array, V: Array, side: str) -> Array:
     """D(u_j) V_j for every branch: (S, r)."""
     return np.stack([formula(u[:, j], side)(V[:, j]) for j in range(V.shape[1])], axis=-1)
-
-
-def unit_rows(W0: Array) -> Array:
-    """Rows of length one."""
-    length = np.linalg.norm(W0, axis=-1, keepdims=True)
-    return np.asarray(W0 / np.where(length > 0.0, length, 1.0), dtype=np.float64)
 
 
 def centred(values: Array) -> Array:

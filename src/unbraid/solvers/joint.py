@@ -89,15 +89,15 @@ def joint_coefficients(
     D = factors.khatri_rao(W1, W0)
     QD = D if Q is None else Q @ D
     B, r, S = u.shape
+    mean = placement.adjoint(at, np.zeros_like(u), np.full_like(u, 1.0 / S))
+    K = mean.shape[-1]
     along, gram = np.empty((B, S, r)), np.zeros(())
-    for part in blocks(S, max(D.shape[-2], 4 * r * (placement.design(u[..., :1]).shape[-1]))):
+    for part in blocks(S, max(D.shape[-2], 4 * r * K)):
         along[:, part] = samples.jacobian(part) @ QD
         design = np.moveaxis(placement.design(u[..., part], 1), 1, 2)  # (B, S, r, K)
         flat = design.reshape(B, design.shape[1], -1)
         gram = gram + flat.mT @ flat
     right = placement.adjoint(at, along.mT, None)
-    mean = placement.adjoint(at, np.zeros_like(u), np.full_like(u, 1.0 / S))
-    K = right.shape[-1]
     N = gram.reshape(B, r, K, r, K) * (D.mT @ QD)[:, :, None, :, None]
     level = np.einsum("brkrk->b", N)[:, None, None] / (r * K)
     every = np.arange(r)

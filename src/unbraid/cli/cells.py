@@ -1,0 +1,63 @@
+"""What `reproduce` and `compare` share: many cells of work, kept in a folder, and the lines about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from unbraid.cli.errors import INTERRUPTED, fail
+from unbraid.cli.output import say, task_bar
+from unbraid.errors import FileError
+from unbraid.files import reason
+from unbraid.tasks import Rows, Task, run_tasks
+
+
+def run_cells(title: str, tasks: Sequence[Task], output: Path, jobs: int | None) -> tuple[list[Rows], int]:
+    """The rows of every cell, and how many cells were there from before. Ctrl-C says what is kept, and exits."""
+    cells = make_folder(output / "cells")
+    kept = count_kept(tasks, cells)
+    try:
+        with task_bar(title) as callback:
+            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    except KeyboardInterrupt:
+        now = f"{count_kept(tasks, cells)} of {len(tasks)}"
+        fail(f"Interrupted: {now} cells are kept, and the same command goes on from there.", INTERRUPTED)
+    return done, kept
+
+
+def say_done(seconds: float, cells: str, kept: int, page: Path) -> None:
+    """How long it took, how many cells there were, and where the summary is."""
+    reused = f", {kept} of them from before" if kept else ""
+    say(f"Time: {seconds:.0f} s, {cells}{reused}.")
+    say(f"Summary: {page}")
+
+
+def make_folder(folder: Path) -> Path:
+    """Make the folder, and refuse before the work where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
+    return folder
+
+
+def count_kept(tasks: Sequence[Task], cells: Path) -> int:
+    """How many of the cells have been computed before."""
+    return sum((cells / task.file_name).exists() for task in tasks)
+
+
+def this_command(name: str) -> str:
+    """The command as it was given, without what is as by default and what does not change the numbers."""
+    context = click.get_current_context()
+    words = [name]
+    for option in context.command.params:
+        value = context.params[option.name or ""]
+        if isinstance(option, click.Argument):
+            words.append(str(value))
+        elif option.name not in ("jobs", "output") and value not in (None, False, (), option.default):
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+    return " ".join(words)
