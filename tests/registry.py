@@ -8,7 +8,7 @@ from scipy import interpolate
 
 from unbraid import constraints
 from unbraid.arrays import Array
-from unbraid.bases import Basis, BSpline, NaturalCubic, PiecewiseLinear, Placement, Polynomial
+from unbraid.bases import Basis, BSpline, NaturalCubic, PiecewiseLinear, Placement, Polynomial, SmoothingSpline
 from unbraid.bases.natural import PlacedNatural
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.constraints import Constraint
@@ -25,7 +25,9 @@ SPLINES: tuple[SplineBasis, ...] = (
 )
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
 NATURALS: tuple[NaturalCubic, ...] = (NaturalCubic(1), NaturalCubic(2), NaturalCubic(8))
-BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS)
+UNSMOOTHED: tuple[SmoothingSpline, ...] = (SmoothingSpline(3, smoothing=0.0), SmoothingSpline(11, 4, smoothing=0.0))
+"""With no penalty they obey the laws of least squares; tests/test_smoothing.py has those of the penalty."""
+BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS, *UNSMOOTHED)
 CARRIERS: tuple[Basis, ...] = tuple(basis for basis in BASES if basis.refusal() is None)
 """Those that carry constraints."""
 CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)

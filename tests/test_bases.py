@@ -218,7 +218,7 @@ def test_leading_axes_give_the_bits_of_one_row_at_a_time(basis: Basis, seed: int
             np.testing.assert_array_equal(many, alone.evaluate(a[row], alone.at(u[row]), derivative))
         one = alone.normal_equations(alone.at(u[row]), G[row], R[row], 0.1)
         for ours, theirs in zip(normal, one, strict=True):
-            np.testing.assert_array_equal(ours[row], theirs)
+            np.testing.assert_array_equal(None if ours is None else ours[row], theirs)
 
 
 @every_basis
@@ -232,7 +232,7 @@ def test_large_batches_give_the_bits_of_one_row_at_a_time(basis: Basis) -> None:
         alone = basis.place(u[row])
         one = alone.normal_equations(alone.at(u[row]), G[row], R[row], 0.1)
         for ours, theirs in zip(normal, one, strict=True):
-            np.testing.assert_array_equal(ours[row], theirs)
+            np.testing.assert_array_equal(None if ours is None else ours[row], theirs)
 
 
 # Placements: kept, merged and moved.
@@ -325,7 +325,7 @@ def random_branch(basis: Basis, seed: int) -> FittedBranch:
     return FittedBranch(basis, basis.place(u), random_a(basis, seed))
 
 
-@every_basis
+@pytest.mark.parametrize("basis", [basis for basis in BASES if basis.bend == 0.0], ids=repr)
 @given(seed=seeds, beyond=st.floats(1e-3, 1e3))
 def test_a_branch_continues_linearly_outside_its_domain(basis: Basis, seed: int, beyond: float) -> None:
     branch = random_branch(basis, seed)

@@ -56,5 +56,5 @@ def test_a_batch_gives_what_its_members_give() -> None:
     b = np.stack([(D.T @ y).reshape(2, K) for D, y in every])
     square = np.array([y @ y for _, y in every])
     together = cross_validated(N, b, square, OMEGA, 200.0)
-    for one, *given in zip(together, N, b, square, strict=True):
-        np.testing.assert_allclose(one, cross_validated(*given, OMEGA, 200.0))
+    for i in range(3):
+        np.testing.assert_allclose(together[i], cross_validated(N[i], b[i], square[i], OMEGA, 200.0))

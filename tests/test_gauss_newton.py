@@ -25,6 +25,7 @@ BASES: list[Basis] = [
     ub.BSpline(df=8, degree=5),
     ub.NaturalCubic(df=6),
     ub.Polynomial(degree=4),
+    ub.SmoothingSpline(df=7, smoothing=1e-5),
 ]
 
 
@@ -52,6 +53,11 @@ def residuals(solver: GaussNewton, it: Iterates) -> Array:
         if solver.offset:
             F_part = F_part - F_part.mean(axis=0)
         parts.append(np.sqrt(solver.coupling) * F_part.ravel())
+    penalty = it.placement.penalty()
+    if penalty is not None:
+        values, vectors = np.linalg.eigh(penalty[0])
+        root = np.sqrt(np.maximum(values, 0.0))[..., None] * vectors.mT
+        parts.append(np.einsum("jkl,jl,ij->jki", root, it.a[0], it.W1[0]).ravel())
     return np.concatenate(parts)
 
 

@@ -30,6 +30,7 @@ BASES: list[Basis] = [
     ub.PiecewiseLinear(df=5),
     ub.NaturalCubic(df=6),
     ub.Polynomial(degree=4),
+    ub.SmoothingSpline(df=7, smoothing=1e-5),
 ]
 
 

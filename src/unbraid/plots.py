@@ -56,7 +56,7 @@ def branches(
     -------
     ndarray of Axes
         The r axes drawn on. The shaded band is the range seen in training; outside it a branch
-        continues linearly and is drawn dotted.
+        is continued and drawn dotted.
     """
     check_matplotlib()
     model = fit_or_model.model if isinstance(fit_or_model, Fit) else fit_or_model
@@ -92,7 +92,7 @@ def draw(panel: Axes, branch: Branch | AlignedBranch, truth: Callable[[Array], A
     if truth is not None:
         panel.plot(inside, truth(inside), color=ORANGE, linewidth=5.0, alpha=0.8, solid_capstyle="butt", label="true")
     panel.plot(inside, branch(inside), color=BLUE, linewidth=1.6, label="found")
-    for outside, label in ((before, "linear continuation"), (after, None)):
+    for outside, label in ((before, "continuation"), (after, None)):
         panel.plot(outside, branch(outside), color=BLUE, linewidth=1.4, linestyle=":", label=label)
     panel.set_xlim(low - beyond, high + beyond)
     panel.spines[["top", "right"]].set_visible(False)

@@ -43,7 +43,7 @@ class Projection:
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))
-            part = NormalEquations(*(array[some] for array in normal))
+            part = NormalEquations(*(None if array is None else array[some] for array in normal))  # type: ignore[arg-type]
             a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
         return a
 
@@ -101,7 +101,7 @@ class Projection:
 
 def nearest(placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None) -> Array:
     """Solve the normal equations of branches that share one constraint; they are overwritten."""
-    gram, right, mean = normal
+    gram, right, mean, penalty = normal
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size
     gram += (SETTLE * level) * placement.roughness()
@@ -111,6 +111,8 @@ def nearest(placement: Placement, normal: NormalEquations, mean_value: Array, co
         pin = mean * (level[..., 0] / np.sum(mean * mean, axis=-1, keepdims=True))
         gram += pin[..., :, None] * mean[..., None, :]
         right += pin * mean_value[..., None]
+    if penalty is not None:
+        gram += penalty
     if constraint is None:
         return minimise(gram, right)
     order, free = constraint.order, np.arange(size) < constraint.order

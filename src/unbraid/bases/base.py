@@ -17,14 +17,16 @@ from unbraid.arrays import Array, BoolArray
 
 
 class NormalEquations(NamedTuple):
-    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖², as gram · a = right. Shapes (..., K, K), (..., K).
+    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖² + aᵀ P a, as (gram + P) a = right. Shapes (..., K, K), (..., K).
 
-    `mean` (..., K) is the mean of B̃ over the samples, so mean · a is the mean value of a branch.
+    `mean` (..., K) is the mean of B̃ over the samples, so mean · a is the mean value of a branch. P, the `penalty`, is
+    None where there is none.
     """
 
     gram: Array
     right: Array
     mean: Array
+    penalty: Array | None = None
 
 
 class Basis(ABC):
@@ -129,6 +131,13 @@ class Placement(ABC):
 
     def penalty(self) -> Array | None:
         """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
+        return None
+
+    def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
+        """The same where its strength is still open, chosen for normal equations N a = b; None where it is not.
+
+        N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
+        """
         return None
 
     def keeping(self, earlier: Self) -> Self:

@@ -125,7 +125,7 @@ class PlacedNatural(PolygonPlacement):
         return folded(self.spline.design(u, derivative), self.shares[..., None, :])
 
     def normal_equations(self, at: Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
-        gram, right, mean = self.spline.normal_equations(at, G, R, coupling)
+        gram, right, mean, _ = self.spline.normal_equations(at, G, R, coupling)
         rows = self.shares[..., None, :]
         return NormalEquations(
             folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(mean, self.shares)

@@ -123,6 +123,11 @@ class PlacedSmoothing(PlacedSpline):
         """The matrix of Ω, (K, K)."""
         return third_derivatives(self.breakpoints.shape[-1] - 1, self.degree)
 
+    def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
+        if self.strength is not None:
+            return None
+        return cross_validated(N, b, square, self.omega, equations)[..., None, None] * self.omega
+
     def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
         plain = super().normal_equations(at, G, R, coupling)
         penalty = self.penalty()
@@ -130,8 +135,8 @@ class PlacedSmoothing(PlacedSpline):
             square = np.sum(G * G, axis=-1) + (0.0 if R is None else coupling * np.sum(R * R, axis=-1))
             equations = at.t.shape[-1] * (1.0 if R is None else 2.0)
             N, b = plain.gram[..., None, :, None, :], plain.right[..., None, :]
-            penalty = cross_validated(N, b, square, self.omega, equations)[..., None] * self.omega
-        return plain._replace(gram=plain.gram + penalty)
+            penalty = self.chosen_penalty(N, b, square, equations)[..., 0, :, :]  # type: ignore[index]
+        return plain._replace(penalty=penalty)
 
 
 @cache

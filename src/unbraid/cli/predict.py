@@ -33,7 +33,9 @@ def command(model: Path, points: Path, paper_layout: bool, output: Path) -> None
     say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
     outside = np.count_nonzero(beyond_training(loaded, X))
     if outside:
-        say(f"{outside} of {len(X)} points lie outside the training range of a branch, where it continues linearly.")
+        say(
+            f"{outside} of {len(X)} points lie outside the training range of a branch, where it is continued, not fitted."
+        )
 
 
 def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:

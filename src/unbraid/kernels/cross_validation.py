@@ -59,6 +59,7 @@ def cross_validated(N: Array, b: Array, square: Array, Omega: Array, equations: 
     for _ in range(1 if r == 1 else ROUNDS):
         for j in range(r):
             tried = GRID * unit[..., j, None]
+            alpha[..., j] = tried[..., 0]  # only upwards from there: 1 + δ λ is never small
             scores = scores_along(H, right, square, alpha, j, tried, penalised, equations)
             best = np.argmin(scores, axis=-1)[..., None]
             alpha[..., j] = np.take_along_axis(tried, best, -1)[..., 0]

@@ -128,8 +128,11 @@ class Decomposition:
             return replace(it, a=joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u)))
         here = Linearised.at(replace(self.samples, J=None), 1.0, self.offset, it)
         (B, r, K), first = it.a.shape, W1.shape[-2] + W0.shape[-1]
-        N = here.normal_matrix()[:, :, first:, :, first:].reshape(B, r * K, r * K)
-        b = here.descent()[..., first:].reshape(B, r * K)
+        N, b = here.normal_matrix()[:, :, first:, :, first:], here.descent()[..., first:]
+        penalty = placement.chosen_penalty(N, b, here.misfits()[1], self.samples.F.size)
+        if penalty is not None:
+            N[:, np.arange(r), :, np.arange(r), :] += np.moveaxis(penalty, 1, 0)
+        N, b = N.reshape(B, r * K, r * K), b.reshape(B, r * K)
         level = np.einsum("bpp->b", N)[:, None] / (r * K)
         np.einsum("bpp->bp", N)[...] += 1e-14 * np.where(level > 0.0, level, 1.0)  # constants are the offset's
         return replace(it, a=minimise(N, b).reshape(B, r, K))

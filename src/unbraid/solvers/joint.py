@@ -99,8 +99,13 @@ def joint_coefficients(
         gram = gram + flat.mT @ flat
     right = placement.adjoint(at, along.mT, None)
     N = gram.reshape(B, r, K, r, K) * (D.mT @ QD)[:, :, None, :, None]
-    level = np.einsum("brkrk->b", N)[:, None, None] / (r * K)
     every = np.arange(r)
+    own, square = placement.penalty(), np.broadcast_to(np.asarray(samples.jacobian_norm), (B,))
+    penalty = placement.chosen_penalty(N, right, square, samples.weight.size * S) if own is None else own
+    if penalty is not None:
+        weight = 1.0 if own is None else np.sum(D * QD, axis=-2)[..., None, None]
+        N[:, every, :, every, :] += np.moveaxis(weight * penalty, 1, 0)
+    level = np.einsum("brkrk->b", N)[:, None, None] / (r * K)
     pin = level[..., None] * mean[..., :, None] * mean[..., None, :] / np.sum(mean * mean, axis=-1)[..., None, None]
     N[:, every, :, every, :] += np.moveaxis(pin, 1, 0)
     scale = 1.0 / np.sqrt(np.maximum(np.einsum("brkrk->brk", N), 1e-300)).reshape(B, r * K)
