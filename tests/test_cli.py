@@ -178,7 +178,7 @@ def test_many_outputs_are_summed_up() -> None:
         ("fit data.npz --rank 3 --increasing --convex -o q.npz", "got --increasing and --convex: keep one"),
         ("fit none.npz --rank 3 -o q.npz", "none.npz does not exist."),
         ("fit . --rank 3 -o q.npz", "is a folder"),
-        ("fit paper.npz --rank 3 -o q.npz", "add --paper-layout"),
+        ("fit paper.npz --rank 3 -o q.npz", "add --layout samples-last"),
         ("fit data.npz --rank 3 -o data.npz", "also an input"),
         ("fit data.npz --rank 3 -o none/q.npz", "its folder does not exist"),
         ("fit data.npz --rank 3 -o .", "it is a folder"),
@@ -199,7 +199,7 @@ def test_misuse_is_one_sentence_and_leaves_no_file(folder: Path, arguments: str,
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        ({"A": np.ones(3), "B": np.ones(3)}, "no array named X: it holds the arrays A, B"),
+        ({"A": np.ones(3), "B": np.ones(3)}, "no array named X: it holds the arrays A (3,), B (3,)"),
         ({"X": np.ones((30, 2))}, "has X but neither F nor J"),
         ({"X": np.ones((30, 2)), "F": np.full((30, 1), np.nan)}, "F has 30 entries that are NaN or infinite"),
         ({"X": np.array([["a", "b"]]), "F": np.ones((1, 1))}, "X must be an array of real numbers"),
@@ -226,7 +226,7 @@ def test_values_alone_are_fitted_by_default_and_refused_by_sweeps(folder: Path) 
     ("X", "said"),
     [
         (np.ones((5, 3)), "X must be (S, 2) for a model with m = 2 inputs, got shape (5, 3)."),
-        (np.ones((2, 5)), "add --paper-layout"),
+        (np.ones((2, 5)), "set --layout to samples-last"),
         (np.ones(2), "got shape (2,)"),
         (np.full((4, 2), np.inf), "X has 8 entries that are NaN or infinite"),
     ],

@@ -9,6 +9,8 @@ from __future__ import annotations
 import lzma
 import math
 import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,6 +23,7 @@ import numpy.typing as npt
 
 from unbraid.errors import FileError
 from unbraid.files import StrPath, reason
+from unbraid.printable import listed, shown
 
 SUFFIX = ".npy"
 BEST_DEFLATE = 1100
@@ -32,7 +35,7 @@ LOOKS_LIKE = {
     b"\x89HDF": "it looks like an HDF5 or MATLAB v7.3 file",
 }
 DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, SyntaxError)
-UNREADABLE = (*DAMAGE, RuntimeError, NotImplementedError, MemoryError, OverflowError, TypeError)
+UNREADABLE = (*DAMAGE, tokenize.TokenError, RuntimeError, NotImplementedError, MemoryError, OverflowError, TypeError)
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -100,9 +103,8 @@ class ArrayFile:
         """What the file holds, in a few words."""
         if not self.names:
             return "no arrays"
-        shown = ", ".join(self.names[:8])
-        more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
-        return f"the array{'s' if len(self.names) > 1 else ''} {shown}{more}"
+        names = listed(map(shown, self.names), len(self.names))
+        return f"the array{'s' if len(self.names) > 1 else ''} {names}"
 
     def check_size(self, most: int) -> None:
         """Refuse a file that unpacks to more than `most` bytes, before anything is unpacked."""
@@ -114,32 +116,54 @@ class ArrayFile:
 
     def read(self, name: str, shape: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
         """One array; refused, before it is unpacked, where its shape is not the one given (None: any length)."""
+        with self._opened(name) as (stream, size):
+            found, _ = read_header(stream, size, self.path, name)
+            if shape is not None and not fits(found, shape):
+                wanted = ", ".join("any" if length is None else str(length) for length in shape)
+                raise FileError(f"{self.path} is inconsistent: {shown(name)} has shape {found}, not ({wanted}).")
+            stream.seek(0)
+            return np.lib.format.read_array(stream, allow_pickle=False)
+
+    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of one array, which is not unpacked."""
+        with self._opened(name) as (stream, size):
+            return read_header(stream, size, self.path, name)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
+        """The bytes of one array and how many they are."""
         member = self._members[name + SUFFIX]
         if member.file_size > BEST_DEFLATE * (member.compress_size + 1):
-            raise FileError(f"{self.path} is damaged: {name} claims to unpack to {member.file_size} bytes.")
-        try:
-            with self._archive.open(member) as stream:
-                self._check_header(stream, member.file_size, name, shape)
-                stream.seek(0)
-                return np.lib.format.read_array(stream, allow_pickle=False)
-        except FileError:
-            raise
-        except UNREADABLE as error:
-            raise FileError(f"{self.path} is truncated or damaged: {name} cannot be read.") from error
+            raise FileError(f"{self.path} is damaged: {shown(name)} claims to unpack to {member.file_size} bytes.")
+        with damage_told(self.path, name), self._archive.open(member) as stream:
+            yield stream, member.file_size
 
-    def _check_header(self, stream: IO[bytes], size: int, name: str, shape: tuple[int | None, ...] | None) -> None:
-        version = np.lib.format.read_magic(stream)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise FileError(f"{self.path} cannot be read: {name} is in version {version[0]}.{version[1]} of .npy.")
-        found, _, dtype = readers[version](stream)
-        if dtype.hasobject:
-            raise FileError(f"{self.path} is refused: {name} holds pickled Python objects, which are never loaded.")
-        if min(found, default=0) < 0 or math.prod(found) * dtype.itemsize != size - stream.tell():
-            raise FileError(f"{self.path} is damaged: {name} declares shape {found}, which is not what follows.")
-        if shape is not None and not fits(found, shape):
-            wanted = ", ".join("any" if length is None else str(length) for length in shape)
-            raise FileError(f"{self.path} is inconsistent: {name} has shape {found}, not ({wanted}).")
+
+@contextmanager
+def damage_told(path: StrPath, name: str) -> Iterator[None]:
+    """Whatever NumPy and zipfile say about bytes that they cannot read, as one sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # NumPy's about headers from Python 2
+            yield
+    except FileError:
+        raise
+    except UNREADABLE as error:
+        raise FileError(f"{path} is truncated or damaged: {shown(name)} cannot be read.") from error
+
+
+def read_header(stream: IO[bytes], size: int, path: StrPath, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype at the start of `size` bytes of `.npy`, once they agree with how many bytes follow."""
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise FileError(f"{path} cannot be read: {shown(name)} is in version {version[0]}.{version[1]} of .npy.")
+    shape, _, dtype = readers[version](stream)
+    if dtype.hasobject:
+        raise FileError(f"{path} is refused: {shown(name)} holds pickled Python objects, which are never loaded.")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - stream.tell():
+        raise FileError(f"{path} is damaged: {shown(name)} declares shape {shape}, which is not what follows.")
+    return shape, dtype
 
 
 def fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:

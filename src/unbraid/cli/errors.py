@@ -37,8 +37,8 @@ class SentenceGroup(click.Group):
 
 
 IN_OPTIONS = {
-    r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --paper-layout",
-    r"use Problem\(X, F, J\)": "leave out --paper-layout",
+    r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --layout samples-last",
+    r"use Problem\(X, F, J\)": "use --layout samples-first",
     r"give J \(S, n, m\) as well, or let Problem\.from_function.*": "give J as well, or use --method default.",
 }
 """What the library says to those who call it, and what it means on the command line."""

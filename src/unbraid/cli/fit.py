@@ -10,7 +10,7 @@ import click
 
 from unbraid import methods
 from unbraid.bases import BSpline
-from unbraid.cli.data import check_output, read_problem
+from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, print_table, progress_bar, say
 from unbraid.constraints import CONSTRAINTS, Constraint
@@ -19,6 +19,8 @@ from unbraid.decouple import decouple
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
+from unbraid.problem import counted
+from unbraid.reading import Samples, read_problem
 from unbraid.status import Status
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -39,9 +41,30 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
     return function
 
 
-@click.command("fit", short_help="Decouple the samples in a file.")
+EXAMPLES = """\b
+Arrays:
+  unbraid fit samples.npz --rank 3 -o model.npz
+  unbraid fit folder --rank 3 -o model.npz
+  unbraid fit X.npy --outputs F.npy --jacobians J.npy --rank 3 -o model.npz
+  unbraid fit samples.mat --rank 3 -o model.npz
+  unbraid fit samples.mat --inputs U --outputs Y --layout samples-first \\
+      --rank 3 -o model.npz
+\b
+Tables, with columns by name, by pattern or from first to last:
+  unbraid fit samples.csv --inputs x1,x2 --outputs y1,y2 --rank 3 -o model.npz
+  unbraid fit samples.csv --inputs 'x*' --outputs y1:y9 --rank 3 -o model.npz
+  unbraid fit samples.parquet --inputs 'x*' --outputs 'y*' \\
+      --jacobians 'd{output}/d{input}' --rank 3 -o model.npz
+"""
+
+
+@click.command("fit", short_help="Decouple the samples in a file.", epilog=EXAMPLES)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--rank", type=int, required=True, help="How many branches.")
+@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
+@names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
+@names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
+@layout_options
 @click.option("--df", type=int, help="Degrees of freedom of a branch; 12, or the method's own basis.")
 @click.option("--degree", type=int, help="Polynomial degree of a branch; 3, or the method's own basis.")
 @shape_options
@@ -51,11 +74,15 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
-@click.option("--paper-layout", is_flag=True, help="Samples come last: X (m, S), F (n, S), J (n, m, S).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
 def command(
     data: Path,
     rank: int,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    jacobians: tuple[str, ...],
+    layout: str | None,
+    paper_layout: bool,
     df: int | None,
     degree: int | None,
     coupling: float | None,
@@ -64,11 +91,14 @@ def command(
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
-    paper_layout: bool,
     output: Path,
     **shapes: bool,
 ) -> None:
-    """Decouple the samples in DATA, an .npz file with X (S, m), F (S, n) and J (S, n, m).
+    """Decouple the samples in DATA: points X, values F and Jacobians J, of which F or J may be missing.
+
+    DATA is a file with arrays X (S, m), F (S, n) and J (S, n, m): .npz, MATLAB's .mat, HDF5 (.h5), or a folder with
+    X.npy, F.npy and J.npy. Or it is a table with one sample a row, .csv or .parquet, whose columns are named with
+    --inputs, --outputs and --jacobians.
 
     Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
     """
@@ -77,14 +107,21 @@ def command(
     basis = (
         None if df is None and degree is None else BSpline(12 if df is None else df, 3 if degree is None else degree)
     )
-    check_output(output, data)
-    problem = read_problem(data, paper_layout)
+    check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
+    samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
     with progress_bar("Decoupling") as callback:
         result = decouple(
-            problem, rank, basis=basis, constraint=constraint, method=solver, starts=starts, rng=seed, callback=callback
+            samples.problem,
+            rank,
+            basis=basis,
+            constraint=constraint,
+            method=solver,
+            starts=starts,
+            rng=seed,
+            callback=callback,
         )
     result.model.save(output)
-    report(result, starts, output)
+    report(result, samples, starts, output)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -112,11 +149,12 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
     return method
 
 
-def report(result: Fit, asked: int, output: Path) -> None:
+def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs)
+    rows = error_rows(result.jacobian_error, outputs, samples.outputs)
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
+    say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")

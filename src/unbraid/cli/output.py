@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unbraid.printable import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,14 +37,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     console.print(table)
 
 
-def error_rows(jacobian_error: float | None, output_errors: Sequence[float] | None) -> list[tuple[str, str]]:
-    """The rows of a table of errors: each output (the first ones of many), then Error(J)."""
+def error_rows(
+    jacobian_error: float | None, output_errors: Sequence[float] | None, names: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """The rows of a table of errors: each output (the first ones of many), by name if it has one, then Error(J)."""
     errors = [] if output_errors is None else [float(error) for error in output_errors]
-    rows = [(f"output {i + 1}", f"{error:.3g} %") for i, error in enumerate(errors[:MOST_ROWS])]
+    called = [shown(name) for name in names] or [f"output {i + 1}" for i in range(len(errors))]
+    rows = [(name, f"{error:.3g} %") for name, error in list(zip(called, errors, strict=True))[:MOST_ROWS]]
     if len(errors) > MOST_ROWS:
         worst = max(range(len(errors)), key=errors.__getitem__)
         left = len(errors) - MOST_ROWS
-        rows.append((f"... {left} more; the worst of all is output {worst + 1}", f"{errors[worst]:.3g} %"))
+        rows.append((f"... {left} more; the worst of all is {called[worst]}", f"{errors[worst]:.3g} %"))
     if jacobian_error is not None:
         rows.append(("Error(J)", f"{jacobian_error:.2e}"))
     return rows

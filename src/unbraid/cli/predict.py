@@ -8,28 +8,47 @@ import click
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
-from unbraid.cli.data import check_output, read_points
+from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.errors import in_options
 from unbraid.cli.output import say
 from unbraid.files import replacing
 from unbraid.model import DecoupledModel
 from unbraid.npz import write_npz
+from unbraid.problem import counted
+from unbraid.reading import read_points
+from unbraid.reading.layout import LAST
+
+EXAMPLES = """\b
+Examples:
+  unbraid predict model.npz points.npz -o values.npz
+  unbraid predict model.npz points.mat -o values.npz
+  unbraid predict model.npz points.csv --inputs x1,x2 -o values.npz
+"""
 
 
-@click.command("predict", short_help="Evaluate a model at the points in a file.")
+@click.command("predict", short_help="Evaluate a model at the points in a file.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", metavar="X", type=click.Path(path_type=Path))
-@click.option("--paper-layout", is_flag=True, help="Samples come last: X (m, S), F (n, S), J (n, m, S).")
+@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
+@layout_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where F and J go (.npz).")
-def command(model: Path, points: Path, paper_layout: bool, output: Path) -> None:
-    """Evaluate MODEL at the points X (S, m) in an .npz file: F (S, n) and J (S, n, m)."""
-    check_output(output, model, points)
+def command(
+    model: Path, points: Path, inputs: tuple[str, ...], layout: str | None, paper_layout: bool, output: Path
+) -> None:
+    """Evaluate MODEL at the points X (S, m) in a file: F (S, n) and J (S, n, m), laid out as X is.
+
+    X is a file of any kind that `unbraid fit` reads, or a single array, X.npy.
+    """
+    check_output(output, model, points, *named_files(*inputs))
     loaded = DecoupledModel.load(model)
-    X = read_points(points, loaded.m, paper_layout)
+    read = read_points(points, loaded.m, inputs, chosen_layout(layout, paper_layout))
+    X = read.X
     F, J = loaded(X), loaded.jacobian(X)
-    if paper_layout:
+    if read.layout == LAST:
         F, J = F.T, np.moveaxis(J, 0, -1)
     with replacing(output) as file:
         write_npz(file, {"F": F, "J": J})
+    say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
     say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
     outside = np.count_nonzero(beyond_training(loaded, X))
     if outside:

@@ -1,0 +1,6 @@
+"""Samples from files: one module a format, behind two interfaces (`sources`); `read_problem` is the way in."""
+
+from unbraid.reading.problems import read_points, read_problem
+from unbraid.reading.samples import Points, Samples
+
+__all__ = ["Points", "Samples", "read_points", "read_problem"]

@@ -1,0 +1,112 @@
+"""From the arrays of a file to samples, in either layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from unbraid.errors import DataError, FileError
+from unbraid.memory import check_memory
+from unbraid.printable import listed, shown
+from unbraid.problem import Problem, check_finite, numbers
+from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
+from unbraid.reading.samples import Points, Samples
+from unbraid.reading.sources import ArraySource, Shape
+
+WORDS = {FIRST: "samples first", LAST: "samples last"}
+
+
+def read_problem(
+    source: ArraySource,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    jacobians: Sequence[str],
+    layout: str | None,
+) -> Samples:
+    """The samples in X with F, J or both."""
+    names = {"X": find(source, inputs, "X", "inputs")}
+    for letter, given, option in (("F", outputs, "outputs"), ("J", jacobians, "jacobians")):
+        if given or usual_name(source, letter) in source.names:
+            names[letter] = find(source, given, letter, option)
+    if len(names) == 1:
+        raise DataError(
+            f"{source.path} has X but neither F nor J: add values F (S, n), Jacobians J (S, n, m), or both, or name "
+            f"them with `outputs` and `jacobians`; it holds {source.holds()}."
+        )
+    shapes = {letter: source.shape(name) for letter, name in names.items()}
+    check_sizes(source, shapes)
+    layout, taken = choose_layout(source, shapes, layout)
+    read = {letter: numbers(letter, source.read(name)) for letter, name in names.items()}
+    X, F, J = read["X"], read.get("F"), read.get("J")
+    found = sizes(layout, shapes["X"], shapes.get("F"), shapes.get("J"))
+    if found is not None:
+        return Samples(Problem(*samples_first(layout, found, X, F, J)), taken)
+    build = Problem if layout == FIRST else Problem.from_paper_layout
+    return Samples(build(X, F, J), taken)  # which says what is wrong with the shapes
+
+
+def read_points(source: ArraySource, inputs: Sequence[str], m: int, layout: str | None) -> Points:
+    """The points X, where one axis has length m."""
+    name = find(source, inputs, "X", "inputs")
+    shape = source.shape(name)
+    check_sizes(source, {"X": shape})
+    pair = shape
+    if len(shape) == 1:
+        pair = (1, *shape) if layout == LAST else (*shape, 1)
+    fitting = [one for one, axis in ((LAST, 0), (FIRST, 1)) if len(pair) == 2 and pair[axis] == m]
+    taken = layout or (fitting[0] if source.from_matlab and fitting else FIRST)
+    if taken not in fitting:
+        wanted = f"({m}, S)" if taken == LAST else f"(S, {m})"
+        hint = f" It looks laid out the other way: set `layout` to {fitting[0]}." if fitting else ""
+        raise DataError(f"X must be {wanted} for a model with m = {m} inputs, got shape {shape}.{hint}")
+    X = numbers("X", source.read(name)).reshape(pair)
+    X = X if taken == FIRST else X.T
+    check_finite("X", X)
+    return Points(X, taken, told(taken, guessed=source.from_matlab and layout is None and len(fitting) == 2))
+
+
+def find(source: ArraySource, given: Sequence[str], letter: str, option: str) -> str:
+    """The name in the file of the array that was asked for, or of X, F or J."""
+    if len(given) > 1:
+        raise FileError(f"{source.path} holds arrays: `{option}` names one of them, got {listed(given, len(given))}.")
+    name = given[0] if given else usual_name(source, letter)
+    found = source.find(name)
+    if found is None:
+        raise DataError(
+            f"{source.path} has no array named {shown(name)}: it holds {source.holds()}, so name the one to use with "
+            f"`{option}`."
+        )
+    return found
+
+
+def usual_name(source: ArraySource, letter: str) -> str:
+    """X, F or J; or x, f or j where the file has x and none of the others: a j beside X may be anybody's counter."""
+    return letter.lower() if "x" in source.names and not {"X", "F", "J"}.intersection(source.names) else letter
+
+
+def check_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> None:
+    """Refuse arrays that are empty or do not fit into memory, before they are read."""
+    for letter, shape in shapes.items():
+        if 0 in shape:
+            raise DataError(f"{letter} must not be empty, got shape {shape} in {source.path}.")
+    check_memory(f"Reading {source.path}", 8 * sum(map(math.prod, shapes.values())))
+
+
+def choose_layout(source: ArraySource, shapes: Mapping[str, Shape], layout: str | None) -> tuple[str, str]:
+    """The layout, and words about it: what was asked for, what fits MATLAB's shapes, or samples first."""
+    if layout is not None or not source.from_matlab:
+        return layout or FIRST, told(layout or FIRST)
+    X, F, J = shapes["X"], shapes.get("F"), shapes.get("J")
+    samples = {one: found.S for one in LAYOUTS if (found := sizes(one, X, F, J)) is not None}
+    if not samples:
+        given = ", ".join(f"{letter} {shape}" for letter, shape in shapes.items())
+        last, first = (", ".join(f"{name} {MEANING[one][name]}" for name in shapes) for one in (LAST, FIRST))
+        raise DataError(f"{source.path} has {given}, which fit neither samples last, {last}, nor first, {first}.")
+    taken = max(reversed(LAYOUTS), key=lambda one: samples.get(one, 0))  # the last, if both have as many
+    return taken, told(taken, guessed=len(samples) == 2)
+
+
+def told(layout: str, guessed: bool = False) -> str:
+    """What to say about a layout."""
+    other = FIRST if layout == LAST else LAST
+    return WORDS[layout] + (f" (the shapes fit both layouts; `layout` {other} takes the other)" if guessed else "")

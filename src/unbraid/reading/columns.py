@@ -1,0 +1,88 @@
+"""Which columns of a table are meant: names, patterns and ranges.
+
+A text names one column, or several with commas between them. Each is a name, a pattern such as ``x*``, or a range
+such as ``x1:x5``, which takes the columns from the first to the last as they stand in the file. Jacobians are n·m
+columns, row after row: ∂f_1/∂x_1, ∂f_1/∂x_2, …, ∂f_2/∂x_1, …; or one text with ``{output}`` and ``{input}`` in it, such
+as ``d{output}/d{input}``, which is filled in with the names of outputs and inputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from unbraid.errors import FileError
+from unbraid.printable import listed, shown
+from unbraid.reading.sources import Table
+
+OUTPUT, INPUT = "{output}", "{input}"
+
+
+def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:
+    """The columns that are meant by what was given for one of `inputs`, `outputs` and `jacobians`."""
+    chosen = tuple(name for text in given for part in parts(table, text) for name in meant(table, part, option))
+    if given and not chosen:
+        raise FileError(f"{table.path}: `{option}` names no column: it holds {table.holds()}.")
+    twice = [name for name, count in Counter(chosen).items() if count > 1]
+    if twice:
+        raise FileError(f"{table.path}: `{option}` names the column {shown(twice[0])} twice: name it once.")
+    for name in chosen:
+        if table.columns.count(name) > 1:
+            raise FileError(f"{table.path} has {table.columns.count(name)} columns named {shown(name)}: rename them.")
+    return chosen
+
+
+def parts(table: Table, text: str) -> list[str]:
+    """The names in a text: all of it where a column has that name, else what stands between commas."""
+    if text in table.columns:
+        return [text]
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def meant(table: Table, part: str, option: str) -> Sequence[str]:
+    """The columns that one name, pattern or range stands for."""
+    if part in table.columns:
+        return [part]
+    first, _, last = part.partition(":")
+    if first in table.columns and last in table.columns:
+        found = table.columns[table.columns.index(first) : table.columns.index(last) + 1]
+    else:
+        found = tuple(name for name in table.columns if fnmatchcase(name, part))
+    if not found:
+        raise FileError(f"{table.path} has no column {shown(part)}, which `{option}` names: it holds {table.holds()}.")
+    return found
+
+
+def choose_jacobians(
+    table: Table, given: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns of the Jacobians, row after row."""
+    if any(OUTPUT in text or INPUT in text for text in given):
+        if not outputs:
+            raise FileError(f"{table.path}: `jacobians` with {OUTPUT} in it needs the names of `outputs`.")
+        given = [
+            text.replace(OUTPUT, output).replace(INPUT, input_)
+            for text in given
+            for output in outputs
+            for input_ in inputs
+        ]
+    chosen = choose(table, given, "jacobians")
+    m, n = len(inputs), len(outputs)
+    if chosen and (len(chosen) != n * m if n else len(chosen) % m):
+        wanted = f"{n} outputs and {m} inputs need {n * m}" if n else f"for {m} inputs they are a multiple of {m}"
+        raise FileError(
+            f"{table.path}: `jacobians` names {len(chosen)} columns, and {wanted}: name them row after row, all "
+            f"derivatives of the first output first."
+        )
+    return chosen
+
+
+def check_distinct(table: Table, chosen: Sequence[str]) -> None:
+    """Refuse a column that is meant to be two things."""
+    twice = [name for name, count in Counter(chosen).items() if count > 1]
+    if twice:
+        names = listed(map(shown, twice), len(twice))
+        raise FileError(
+            f"{table.path}: {names} cannot be two of input, output and Jacobian at once: name each column in one place."
+        )

@@ -1,0 +1,99 @@
+"""Parquet tables; pyarrow reads them, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.errors import FileError
+from unbraid.memory import check_memory
+from unbraid.printable import shown
+from unbraid.problem import counted
+from unbraid.reading.sources import Table, need
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+ROWS = 1 << 16
+"""How many are read at a time."""
+DAMAGE = (OSError, ValueError, KeyError, RuntimeError, MemoryError, NotImplementedError)
+"""Pyarrow's errors are of these kinds."""
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ParquetTable]:
+    """The columns of a Parquet file."""
+    need("pyarrow", "Parquet files")
+    import pyarrow.parquet
+
+    with path.open("rb") as file:  # not by name, in which pyarrow might see an address
+        try:
+            opened = pyarrow.parquet.ParquetFile(file)
+        except DAMAGE as error:
+            raise FileError(f"{path} is truncated or damaged: pyarrow cannot open it.") from error
+        with opened:
+            yield ParquetTable(path, opened)
+
+
+class ParquetTable(Table):
+    """See `open_parquet`."""
+
+    def __init__(self, path: Path, file: pyarrow.parquet.ParquetFile) -> None:
+        self.path = path
+        self._file = file
+        self.columns = tuple(file.schema_arrow.names)
+
+    def read(self, columns: Sequence[str]) -> Array:
+        for name in columns:
+            self._check_type(name)
+        S = self._file.metadata.num_rows
+        if S == 0:
+            raise FileError(f"{self.path} has columns but no rows.")
+        check_memory(f"Reading {counted(len(columns), 'column')} of {self.path}", 8 * S * len(columns))
+        try:
+            return self._read(columns, S)
+        except FileError:
+            raise
+        except DAMAGE as error:
+            raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
+
+    def _read(self, columns: Sequence[str], S: int) -> Array:
+        table = np.empty((S, len(columns)))
+        done = 0
+        for batch in self._file.iter_batches(ROWS, columns=list(columns), use_threads=False):
+            if done + batch.num_rows > S:
+                raise ValueError
+            for k, name in enumerate(columns):
+                table[done : done + batch.num_rows, k] = self._numbers(batch.column(name), name, done)
+            done += batch.num_rows
+        if done < S:
+            raise ValueError
+        return table
+
+    def _check_type(self, name: str) -> None:
+        """Refuse columns that hold no numbers."""
+        from pyarrow import types
+
+        kind = self._file.schema_arrow.field(name).type
+        if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
+            raise FileError(f"{self.path}: column {shown(name)} must hold numbers, and its type is {kind!s:.40}.")
+
+    def _numbers(self, values: pyarrow.Array, name: str, before: int) -> Array:
+        """Some rows of a column as float64, all there and finite."""
+        import pyarrow
+
+        numbers: Array = values.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(~np.isfinite(numbers))
+        if wrong.size:
+            row = int(wrong[0])
+            said = f"is {numbers[row]}" if values[row].is_valid else "is empty"
+            raise FileError(
+                f"{self.path}, row {before + row + 1}, column {shown(name)}, {said}: repair or remove that row."
+            )
+        return numbers

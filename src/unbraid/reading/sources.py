@@ -1,0 +1,100 @@
+"""What every file of samples looks like from inside: named arrays, or a table with named columns.
+
+Opening reads names and sizes only. Numbers come with `read`, after the sizes have been compared with the memory
+available. A file is a stranger's: nothing in it is executed, and it leads to no other file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from unbraid.arrays import Array
+from unbraid.errors import FileError, MissingDependencyError
+from unbraid.printable import MOST, listed, shown
+
+Shape = tuple[int, ...]
+
+
+class ArraySource(ABC):
+    """An open file with named arrays.
+
+    Attributes
+    ----------
+    path
+        The file, as it was named.
+    names
+        Of what it holds, arrays or not.
+    from_matlab
+        Whether MATLAB's habits are to be expected: samples last, and no trailing axes of length one.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    from_matlab: bool = False
+
+    @abstractmethod
+    def shape(self, name: str) -> Shape:
+        """The shape of an array; a `FileError` where it is damaged or no array of real numbers."""
+
+    @abstractmethod
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The array itself."""
+
+    def find(self, name: str) -> str | None:
+        """What the file calls the array that somebody calls `name`, or None."""
+        return name if name in self.names else None
+
+    def holds(self) -> str:
+        """What the file holds, in a few words."""
+        if not self.names:
+            return "no arrays"
+        described = listed(map(self._described, self.names[:MOST]), len(self.names))
+        return f"the array{'s' if len(self.names) > 1 else ''} {described}"
+
+    def _described(self, name: str) -> str:
+        try:
+            return f"{shown(name)} {self.shape(name)}"
+        except FileError:
+            return f"{shown(name)} (not an array of real numbers)"
+
+    def refused(self, name: str, what: str, advice: str) -> FileError:
+        """The error about something that is no array of real numbers."""
+        return FileError(f"{self.path}: {shown(name)} must be an array of real numbers, and it is {what}: {advice}.")
+
+
+class Table(ABC):
+    """An open file with one sample a row and named columns.
+
+    Attributes
+    ----------
+    path
+        The file, as it was named.
+    columns
+        Their names.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+
+    @abstractmethod
+    def read(self, columns: Sequence[str]) -> Array:
+        """Some columns, (S, how many), all finite; a `FileError` says where something else stands."""
+
+    def holds(self) -> str:
+        """What the file holds, in a few words."""
+        names = (shown(name) or "(no name)" for name in self.columns)
+        return f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+
+
+def need(package: str, kind: str) -> None:
+    """Raise a sentence with advice where an optional package is missing."""
+    if find_spec(package) is None:
+        raise MissingDependencyError(
+            f"{kind} need {package}, which is not installed: pip install 'unbraid[files]', or save the data as .npz."
+        )

@@ -1,0 +1,54 @@
+"""From the columns of a table to samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unbraid.errors import FileError
+from unbraid.printable import listed, shown
+from unbraid.problem import Problem, counted
+from unbraid.reading.columns import check_distinct, choose, choose_jacobians
+from unbraid.reading.layout import FIRST
+from unbraid.reading.samples import Points, Samples
+from unbraid.reading.sources import Table
+
+
+def read_problem(table: Table, inputs: Sequence[str], outputs: Sequence[str], jacobians: Sequence[str]) -> Samples:
+    """The samples in the named columns."""
+    if not inputs or not (outputs or jacobians):
+        raise FileError(
+            f"{table.path} is a table: name the columns that are inputs with `inputs` and those that are outputs with "
+            f"`outputs`, with commas between them; it holds {table.holds()}."
+        )
+    x, f = choose(table, inputs, "inputs"), choose(table, outputs, "outputs")
+    j = choose_jacobians(table, jacobians, x, f)
+    check_distinct(table, (*x, *f, *j))
+    values = table.read((*x, *f, *j))
+    m, n = len(x), len(f)
+    X, F, J = values[:, :m], values[:, m : m + n], values[:, m + n :].reshape(len(values), -1, m)
+    problem = Problem(X, F if f else None, J if j else None)
+    taken = [named("input", x), named("output", f)] if f else [named("input", x)]
+    if j:
+        taken.append(f"Jacobians in {counted(len(j), 'column')}")
+    return Samples(problem, ", ".join(taken), f)
+
+
+def read_points(table: Table, inputs: Sequence[str], m: int) -> Points:
+    """The points in the named columns."""
+    if not inputs:
+        raise FileError(
+            f"{table.path} is a table: name the {counted(m, 'column')} of inputs with `inputs`; it holds "
+            f"{table.holds()}."
+        )
+    x = choose(table, inputs, "inputs")
+    if len(x) != m:
+        raise FileError(
+            f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
+            f"{listed(map(shown, x), len(x))}: name as many as the model has."
+        )
+    return Points(table.read(x), FIRST, named("input", x))
+
+
+def named(what: str, columns: Sequence[str]) -> str:
+    """'inputs x1, x2'."""
+    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(shown, columns), len(columns))}"

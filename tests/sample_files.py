@@ -1,0 +1,114 @@
+"""Files of samples, written as the programs that people have write them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import scipy.io
+
+import unbraid as ub
+from unbraid.arrays import Array
+
+Arrays = Mapping[str, Any]
+
+
+def parts(problem: ub.Problem) -> dict[str, Array]:
+    """X, F and J, those that there are."""
+    given = {"X": problem.X, "F": problem.F, "J": problem.J}
+    return {name: array for name, array in given.items() if array is not None}
+
+
+def samples_last(arrays: Arrays) -> dict[str, Any]:
+    """The same as MATLAB code has them."""
+    return {name: np.moveaxis(array, 0, -1) for name, array in arrays.items()}
+
+
+def write_matlab5(path: Path, arrays: Arrays, compressed: bool = True) -> None:
+    """As MATLAB's `save` does."""
+    scipy.io.savemat(path, dict(arrays), do_compression=compressed)
+
+
+def write_matlab73(path: Path, arrays: Arrays, compression: str | None = "gzip") -> None:
+    """As MATLAB's `save -v7.3` does: a header of 512 bytes, axes reversed, at least two of them, and a class."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in arrays.items():
+            two = np.atleast_2d(array)
+            dataset = file.create_dataset(name, data=without_trailing_ones(two).T, compression=compression)
+            dataset.attrs["MATLAB_class"] = np.bytes_("double")
+    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan  1 00:00:00 2024 HDF5 schema 1.00 ."
+    with path.open("r+b") as raw:
+        raw.write(header.ljust(116) + bytes(8) + b"\x00\x02IM")
+
+
+def without_trailing_ones(array: Array) -> Array:
+    """As MATLAB has arrays."""
+    while array.ndim > 2 and array.shape[-1] == 1:
+        array = array[..., 0]
+    return array
+
+
+def write_npy(path: Path, arrays: Arrays) -> None:
+    """A folder."""
+    path.mkdir()
+    for name, array in arrays.items():
+        np.save(path / f"{name}.npy", array)
+
+
+def columns(arrays: Arrays) -> dict[str, Any]:
+    """x1, x2, ..., y1, y2, ..., dy1/dx1, dy1/dx2, ..."""
+    m = arrays["X"].shape[1]
+    table = {f"x{k + 1}": arrays["X"][:, k] for k in range(m)}
+    if "F" in arrays:
+        table |= {f"y{i + 1}": arrays["F"][:, i] for i in range(arrays["F"].shape[1])}
+    if "J" in arrays:
+        for i in range(arrays["J"].shape[1]):
+            table |= {f"dy{i + 1}/dx{k + 1}": arrays["J"][:, i, k] for k in range(m)}
+    return table
+
+
+def write_csv(path: Path, arrays: Arrays, separator: str = ",") -> None:
+    """With the shortest text that gives each number back."""
+    table = columns(arrays)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=separator)
+        writer.writerow(table)
+        writer.writerows(np.column_stack(list(table.values())).tolist())
+
+
+def write_parquet(path: Path, arrays: Arrays) -> None:
+    """In row groups of 25."""
+    pyarrow.parquet.write_table(pyarrow.table(columns(arrays)), path, row_group_size=25)
+
+
+def write_npz(path: Path, arrays: Arrays) -> None:
+    """As people do."""
+    np.savez(path, **arrays)
+
+
+def write_hdf5(path: Path, arrays: Arrays) -> None:
+    """As people do in Python: samples first, no reversal, no classes."""
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
+Writer = Callable[[Path, Arrays], object]
+SAMPLES_FIRST: dict[str, Writer] = {"samples.npz": write_npz, "samples.h5": write_hdf5, "samples": write_npy}
+MATLAB: dict[str, Writer] = {
+    "five.mat": write_matlab5,
+    "plain.mat": lambda path, arrays: write_matlab5(path, arrays, compressed=False),
+    "seven.mat": write_matlab73,
+}
+TABLES: dict[str, Writer] = {
+    "samples.csv": write_csv,
+    "samples.tsv": lambda path, arrays: write_csv(path, arrays, "\t"),
+    "samples.txt": lambda path, arrays: write_csv(path, arrays, ";"),
+    "samples.parquet": write_parquet,
+}

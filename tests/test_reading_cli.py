@@ -1,0 +1,149 @@
+"""The command line on every kind of file: the same samples give the same model, and the output says what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from click.testing import CliRunner, Result
+
+import unbraid as ub
+from sample_files import MATLAB, SAMPLES_FIRST, TABLES, Writer, parts, samples_last
+from unbraid.cli import app
+from unbraid.cli.output import error_rows
+from unbraid.reading import sources
+
+COLUMNS = ["--inputs", "x*", "--outputs", "y*", "--jacobians", "d{output}/d{input}"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place to run in, with model.npz, fitted to .npz."""
+    monkeypatch.chdir(tmp_path)
+    SAMPLES_FIRST["samples.npz"](Path("first.npz"), arrays())
+    assert fit("first.npz", output="model.npz").exit_code == 0
+    return tmp_path
+
+
+def arrays() -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    return parts(ub.datasets.trig(S=40, rng=0)[0])
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def fit(data: str, *options: str, output: str = "other.npz") -> Result:
+    return run("fit", data, "--rank", "3", "--starts", "1", "--max-sweeps", "10", "-o", output, *options)
+
+
+def refusal(result: Result) -> str:
+    """The one line that a refused command prints."""
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def same_model(folder: Path) -> bool:
+    return (folder / "model.npz").read_bytes() == (folder / "other.npz").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "write"), [*SAMPLES_FIRST.items(), *MATLAB.items()])
+def test_arrays_of_any_format_give_the_same_model(folder: Path, name: str, write: Writer) -> None:
+    write(Path(name), arrays())
+    result = fit(name)
+    assert result.exit_code == 0, result.output
+    assert "Data:   40 samples, samples first.\n" in result.stdout
+    assert same_model(folder)
+    assert run("predict", "model.npz", name, "-o", "values.npz").exit_code == 0
+
+
+@pytest.mark.parametrize(("name", "write"), TABLES.items())
+def test_tables_of_any_format_give_the_same_model_with_names(folder: Path, name: str, write: Writer) -> None:
+    write(Path(name), arrays())
+    result = fit(name, *COLUMNS)
+    assert result.exit_code == 0, result.output
+    assert "Data:   40 samples, inputs x1, x2, outputs y1, y2, Jacobians in 4 columns.\n" in result.stdout
+    assert "\ny1 " in result.stdout
+    assert "output 1" not in result.stdout
+    assert same_model(folder)
+    result = run("predict", "model.npz", name, "--inputs", "x1", "--inputs", "x2", "-o", "values.npz")
+    assert result.exit_code == 0, result.output
+    assert "Read 40 points, inputs x1, x2.\n" in result.stdout
+
+
+@pytest.mark.parametrize(("name", "write"), MATLAB.items())
+def test_samples_last_are_read_and_predicted_samples_last(folder: Path, name: str, write: Writer) -> None:
+    write(Path(name), samples_last(arrays()))
+    result = fit(name)
+    assert "Data:   40 samples, samples last.\n" in result.stdout
+    assert same_model(folder)
+    result = run("predict", "model.npz", name, "-o", "values.npz")
+    assert "Wrote F (2, 40) and J (2, 2, 40)" in result.stdout
+
+
+def test_a_layout_that_had_to_be_guessed_is_said(folder: Path) -> None:
+    given = {"X": arrays()["X"].T, "F": arrays()["F"].T}
+    scipy.io.savemat("guess.mat", given)
+    result = fit("guess.mat", "--df", "5")
+    assert "samples last (the shapes fit both layouts; --layout samples-first takes the other)." in result.stdout
+    assert "too few" in refusal(fit("guess.mat", "--df", "5", "--layout", "samples-first"))
+
+
+def test_arrays_are_named_by_options(folder: Path) -> None:
+    given = arrays()
+    np.savez("named.npz", U=given["X"], Y=given["F"], D=given["J"])
+    assert fit("named.npz", "--inputs", "U", "--outputs", "Y", "--jacobians", "D").exit_code == 0
+    assert same_model(folder)
+    for name, array in given.items():
+        np.save(f"{name}{name}.npy", array)
+    assert fit("XX.npy", "--outputs", "FF.npy", "--jacobians", "JJ.npy").exit_code == 0
+    assert same_model(folder)
+
+
+def test_misuse_is_one_sentence(folder: Path) -> None:
+    TABLES["samples.csv"](Path("data.csv"), arrays())
+    Path("wrong.csv").write_text("x1,y1\n1,2\n3,oops\n")
+    said = refusal(fit("data.csv"))
+    assert (
+        "is a table: name the columns that are inputs with --inputs and those that are outputs with --outputs" in said
+    )
+    assert "it holds the columns x1, x2, y1, y2, dy1/dx1" in said
+    assert "has no column q, which --inputs names" in refusal(fit("data.csv", "--inputs", "q", "--outputs", "y1"))
+    assert "leave out --layout" in refusal(fit("data.csv", *COLUMNS, "--paper-layout"))
+    assert 'wrong.csv, line 3, column y1, has "oops"' in refusal(fit("wrong.csv", "--inputs", "x1", "--outputs", "y1"))
+    assert "--paper-layout contradicts --layout samples-first" in refusal(
+        fit("first.npz", "--paper-layout", "--layout", "samples-first")
+    )
+    assert "name the 2 columns of inputs" in refusal(run("predict", "model.npz", "data.csv", "-o", "v.npz"))
+    assert not Path("other.npz").exists()
+
+
+def test_a_missing_package_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    TABLES["samples.parquet"](Path("data.parquet"), arrays())
+    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    assert "pip install 'unbraid[files]'" in refusal(fit("data.parquet", *COLUMNS))
+
+
+def test_no_input_is_overwritten(folder: Path) -> None:
+    SAMPLES_FIRST["samples"](Path("set"), arrays())
+    assert "also an input" in refusal(fit("set", output="set/F.npy"))
+    assert "also an input" in refusal(fit("set/X.npy", "--outputs", "set/F.npy", output="set/F.npy"))
+    assert "also an input" in refusal(run("predict", "model.npz", "set/X.npy", "-o", "set/X.npy"))
+
+
+def test_names_of_outputs_cannot_write_on_the_terminal(folder: Path) -> None:
+    assert error_rows(None, [1.0], ["\x1b[2Jy"]) == [("?[2Jy", "1 %")]
+    rows = error_rows(None, [1.0] * 29 + [7.0], [f"y{i}" for i in range(30)])
+    assert rows[-1] == ("... 10 more; the worst of all is y29", "7 %")
+
+
+def test_help_shows_every_kind() -> None:
+    said = run("fit", "--help").stdout
+    for data in ("samples.npz", "folder", "X.npy", "samples.mat", "samples.csv", "samples.parquet"):
+        assert f"\n    unbraid fit {data}" in said
+    assert "'d{output}/d{input}'" in said
+    assert "\n    unbraid predict model.npz points.csv" in run("predict", "--help").stdout
