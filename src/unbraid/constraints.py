@@ -5,8 +5,8 @@ derivative, because B-splines are nonnegative. So "the k-th derivative ≥ 0" be
 k constants of integration free, and keep the other coordinates ≥ 0. That is a certificate: it speaks of
 the function on its whole domain, not of a grid. (It is sufficient; for k ≥ d - 1 also necessary.)
 
-Outside the domain a branch continues linearly, which keeps increasing, decreasing, convex and concave
-branches so, but not nonnegative ones.
+Outside the domain a branch continues linearly, or first as a parabola that does not turn, which keeps increasing,
+decreasing, convex and concave branches so, but not nonnegative ones.
 """
 
 from __future__ import annotations
