@@ -52,9 +52,7 @@ def command(
     say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
     outside = np.count_nonzero(beyond_training(loaded, X))
     if outside:
-        say(
-            f"{outside} of {len(X)} points lie outside the training range of a branch, where it is continued, not fitted."
-        )
+        say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 
 
 def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
