@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "errors status arrays threads version printable",
         "files memory npz kernels tasks",
-        "jacobians bases constraints problem metrics reading",
+        "jacobians bases constraints problem metrics gaps reading",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",

@@ -121,7 +121,7 @@ def test_the_papers_layout_needs_its_axes(name: str, position: int) -> None:
     arrays: list[Array] = [np.ones((M, S)), np.ones((N, S)), np.ones((N, M, S))]
     arrays[position] = np.ones(S)
     with pytest.raises(ub.UnbraidError, match=rf"{name} must be \(.*S\) in the paper's layout, got shape \(20,\)"):
-        ub.Problem.from_paper_layout(*arrays)
+        ub.Problem.from_paper_layout(arrays[0], arrays[1], arrays[2])
 
 
 # Memory.

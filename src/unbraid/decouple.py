@@ -91,10 +91,12 @@ def decouple(
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
+    problem = problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
-    solver = method.solver(searched(samples, method), search_basis, projection)
+    seen = searched(samples, method)
+    solver = method.solver(seen, search_basis, projection)
     generator = as_generator(rng)
     with single_blas_thread():
         if init is None:
@@ -105,10 +107,11 @@ def decouple(
             runs, cut = [unswept(solver, given_model(problem, units, init))], None
         coupling = method.coupling.final if problem.J is not None else 1.0
         finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-        if problem.J is None or (method.polish is not None and runs[0].best.placement.penalty() is not None):
-            runs = measured_anew(finisher, runs)
-        if method.polish is not None and cut is None:
-            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
+        if method.polish is not None:
+            if seen is not samples or runs[0].best.placement.penalty() is not None:
+                runs = measured_anew(finisher, runs)
+            if cut is None:
+                runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if search_basis is not basis and method.polish is not None and cut is None:
@@ -156,7 +159,8 @@ def ending(problem: Problem, status: Status) -> Status:
 
 
 def searched(samples: Samples, method: Method) -> Samples:
-    """The samples as the search sees them: with Jacobians good enough to start from where none are given."""
+    """The samples as the search sees them: without gaps, with Jacobians good enough to start from if none are given."""
+    samples = samples.as_filled(method.weighted)
     if samples.J is not None or samples.F is None:
         return samples if method.values else replace(samples, F=None)
     return samples.with_jacobians(local_slopes(samples.X, samples.F, NEIGHBOURS * (samples.X.shape[1] + 1)))
@@ -198,6 +202,12 @@ def check_settings(
         raise DataError(
             "This problem has values F only, and the sweeps of this method work on Jacobians: give J (S, n, m) as "
             "well, or let Problem.from_function(f, X) compute it, or fit the values with polish=True."
+        )
+    if method.polish is None and not (problem.complete and (problem.weights is None or method.weighted)):
+        lacking = "gaps" if not problem.complete else "weights"
+        raise DataError(
+            f"This problem has {lacking}, which the sweeps of {method.name} do not know: add polish=True, whose "
+            "Gauss–Newton steps do, or leave out the method."
         )
     if basis.size > problem.S:
         layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""

@@ -52,5 +52,6 @@ def finished(
     model = units.model(one.W0[0], one.W1[0] * spread, basis, placement, a)
     if not offset or problem.F is None:
         return model
-    bias = np.mean(problem.F - model(problem.X), axis=0)
+    residual = np.ma.masked_invalid(problem.F - model(problem.X))
+    bias = np.ma.filled(np.ma.average(residual, axis=0, weights=problem.weights), 0.0)
     return DecoupledModel(model.W0, model.W1, model.branches, bias)

@@ -131,14 +131,42 @@ class Fit:
 
 
 def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:
-    """Error(J) and the output errors of a model on samples, in blocks: no second J is ever built."""
+    """Error(J) and the output errors of a model on samples, in blocks: no second J is ever built.
+
+    Where the problem has weights or gaps, sums are weighted and over what is known.
+    """
+    outputs = None
+    if problem.F is not None:
+        predicted = model(problem.X)
+        outputs = known_errors(problem, predicted) if gappy(problem) else output_errors(problem.F, predicted)
     if problem.J is None:
-        assert problem.F is not None
-        return None, output_errors(problem.F, model(problem.X))
+        return None, outputs
     residual, norm = 0.0, 0.0
+    rows = np.ones(problem.S) if problem.weights is None else problem.weights
     for part in blocks(problem.S, problem.n * problem.m):
         J = problem.J[part]
-        residual += float(np.sum(np.square(J - model.jacobian(problem.X[part]))))
-        norm += float(np.sum(np.square(J)))
-    outputs = None if problem.F is None else output_errors(problem.F, model(problem.X))
+        squares = np.square(J - model.jacobian(problem.X[part])), np.square(J)
+        residual, norm = (
+            total + float(np.sum(rows[part] @ np.nansum(square, axis=(1, 2))))
+            for total, square in zip((residual, norm), squares, strict=True)
+        )
     return ratio(residual, norm), outputs
+
+
+def gappy(problem: Problem) -> bool:
+    """Whether not everything counts the same."""
+    return problem.weights is not None or not problem.complete
+
+
+def known_errors(problem: Problem, predicted: Array) -> Array:
+    """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
+    assert problem.F is not None
+    errors = np.full(problem.n, np.nan)
+    for i, (values, estimate) in enumerate(zip(problem.F.T, predicted.T, strict=True)):
+        known = ~np.isnan(values)
+        w = np.ones(problem.S) if problem.weights is None else problem.weights
+        if w[known].sum() > 0.0:
+            mean = np.average(values[known], weights=w[known])
+            residual, spread = (float(w[known] @ np.square(values[known] - other)) for other in (estimate[known], mean))
+            errors[i] = 100.0 * np.sqrt(ratio(residual, spread))
+    return errors

@@ -54,7 +54,7 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
 
 def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
     """Whether the data can determine the model at all."""
-    numbers = sum(array.size for array in (problem.F, problem.J) if array is not None)
+    numbers = sum(np.count_nonzero(~np.isnan(array)) for array in (problem.F, problem.J) if array is not None)
     if coefficients > numbers / 2:
         yield (
             f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "

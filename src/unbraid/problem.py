@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.errors import DataError
 from unbraid.jacobians import Function, sample_function
+
+Missing = Literal["error", "mask"]
 
 
 class Problem:
@@ -24,6 +28,10 @@ class Problem:
         (S, n), the values f(x), or None.
     J
         (S, n, m), the Jacobians, J[s, i, k] = ∂f_i/∂x_k at x_s, or None. F and J may not both be absent.
+    weights
+        (S,), how much each sample counts in the fit, ≥ 0: a sample of weight 2 counts like two. None: all the same.
+    missing
+        ``"error"`` refuses NaN; ``"mask"`` takes NaN in F and J for entries that are not known, and leaves them out.
 
     Notes
     -----
@@ -40,6 +48,7 @@ class Problem:
 
     X: Array
     F: Array | None
+    weights: Array | None
     J: Array | None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -47,7 +56,16 @@ class Problem:
             raise DataError(f"A Problem cannot be changed: make a new one instead of setting {name}.")
         super().__setattr__(name, value)
 
-    def __init__(self, X: npt.ArrayLike, F: npt.ArrayLike | None = None, J: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        X: npt.ArrayLike,
+        F: npt.ArrayLike | None = None,
+        J: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        if missing not in ("error", "mask"):
+            raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
         if F is None and J is None:
             raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
         points = numbers("X", X)
@@ -59,20 +77,29 @@ class Problem:
         if jacobians is not None and jacobians.ndim == 2 and one_output:
             jacobians = jacobians[:, None, :]
         check_shapes(points, values, jacobians)
-        for name, array in (("X", points), ("F", values), ("J", jacobians)):
+        check_finite("X", points)
+        for name, array in (("F", values), ("J", jacobians)):
             if array is not None:
-                check_finite(name, array)
+                check_known(name, array, missing)
+        if missing == "mask":
+            check_outputs_known(values, jacobians)
         self.X = read_only(points)
         self.F = None if values is None else read_only(values)
+        self.weights = None if weights is None else read_only(check_weights(numbers("weights", weights), len(points)))
         self.J = None if jacobians is None else read_only(jacobians)
 
     @classmethod
     def from_paper_layout(
-        cls, X: npt.ArrayLike, F: npt.ArrayLike | None = None, J: npt.ArrayLike | None = None
+        cls,
+        X: npt.ArrayLike,
+        F: npt.ArrayLike | None = None,
+        J: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        missing: Missing = "error",
     ) -> Self:
         """A problem from arrays as the paper (and MATLAB code) lays them out: samples last.
 
-        X is (m, S), F is (n, S), J is (n, m, S).
+        X is (m, S), F is (n, S), J is (n, m, S); weights and missing are as for `Problem`.
 
         Examples
         --------
@@ -96,6 +123,8 @@ class Problem:
             points.T,
             None if values is None else values.T,
             None if jacobians is None else np.moveaxis(jacobians, -1, 0),
+            weights,
+            missing,
         )
 
     @classmethod
@@ -143,11 +172,39 @@ class Problem:
         assert known is not None
         return int(known.shape[1])
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all entries of F and J are known."""
+        return not any(array is not None and np.isnan(array).any() for array in (self.F, self.J))
+
+    def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
+        """The problem of some of the samples."""
+        return Problem(
+            self.X[index],
+            None if self.F is None else self.F[index],
+            None if self.J is None else self.J[index],
+            None if self.weights is None else self.weights[index],
+            "error" if self.complete else "mask",
+        )
+
+    def counting(self) -> Problem:
+        """The problem of the samples that count: of weight above 0, with something known."""
+        counts = np.ones(self.S, dtype=bool) if self.weights is None else self.weights > 0.0
+        if not self.complete:
+            arrays = [array.reshape(self.S, -1) for array in (self.F, self.J) if array is not None]
+            counts &= np.any([~np.isnan(array).all(axis=1) for array in arrays], axis=0)
+        return self if counts.all() else self.take(counts)
+
     def __repr__(self) -> str:
         have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}
+        more = [] if self.weights is None else ["weighted"]
+        if not self.complete:
+            gaps = [array for array in (self.F, self.J) if array is not None]
+            share = sum(np.count_nonzero(np.isnan(array)) for array in gaps) / sum(array.size for array in gaps)
+            more.append(f"{100.0 * share:.2g} % missing")
         return (
-            f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, "
-            f"n={counted(self.n, 'output')}, {have[self.F is not None, self.J is not None]})"
+            f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, n={counted(self.n, 'output')}, "
+            f"{', '.join([have[self.F is not None, self.J is not None], *more])})"
         )
 
 
@@ -199,7 +256,7 @@ def read_only(array: Array) -> Array:
     return view
 
 
-def check_finite(name: str, array: Array) -> None:
+def check_finite(name: str, array: Array, advice: str = "remove those samples or repair them") -> None:
     """Refuse NaN and infinity, saying how many and where the first is."""
     finite = np.isfinite(array)
     if finite.all():
@@ -209,8 +266,42 @@ def check_finite(name: str, array: Array) -> None:
     raise DataError(
         f"{name} has {counted(bad, 'entry', 'entries')} that "
         f"{'is' if bad == 1 else 'are'} NaN or infinite, the first at {name}{list(first)}: "
-        "remove those samples or repair them."
+        f"{advice}."
     )
+
+
+def check_known(name: str, array: Array, missing: Missing) -> None:
+    """Refuse infinity, and NaN unless it stands for an entry that is missing; not all of them can be."""
+    if missing == "error":
+        advice = 'remove those samples or repair them, or pass missing="mask" where NaN stands for what is not known'
+        check_finite(name, array, advice)
+        return
+    infinite = np.isinf(array)
+    if infinite.any():
+        first = [int(i) for i in np.argwhere(infinite)[0]]
+        raise DataError(f"{name} is infinite at {name}{first}: only NaN stands for what is missing.")
+    if np.isnan(array).all():
+        raise DataError(f"{name} holds nothing but NaN: pass {name}=None.")
+
+
+def check_outputs_known(F: Array | None, J: Array | None) -> None:
+    """Refuse an output of which nothing is known."""
+    known = [~np.isnan(array).all(axis=axes) for array, axes in ((F, 0), (J, (0, 2))) if array is not None]
+    unknown = np.flatnonzero(~np.any(known, axis=0))
+    if unknown.size:
+        raise DataError(f"Output {unknown[0]} is missing throughout, in F and J: leave it out.")
+
+
+def check_weights(weights: Array, S: int) -> Array:
+    """Refuse weights that are not one number ≥ 0 a sample, with one above 0."""
+    if weights.shape != (S,):
+        raise DataError(f"weights must be (S,) = ({S},), one a sample, got shape {weights.shape}.")
+    check_finite("weights", weights)
+    if weights.min() < 0.0:
+        raise DataError(f"weights must be ≥ 0, got {weights.min():g} at weights[{int(weights.argmin())}].")
+    if weights.max() == 0.0:
+        raise DataError("weights are all zero: at least one sample has to count.")
+    return weights
 
 
 def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:

@@ -36,10 +36,14 @@ class Projection:
             members.setdefault(constraint, []).append(branch)
         return cls(tuple(constraints), tuple((c, tuple(branches)) for c, branches in members.items()))
 
-    def __call__(self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float) -> Array:
-        """Coordinates a (starts, r, K) of the nearest functions; G and R are (starts, r, S)."""
-        normal = placement.normal_equations(at, G, R, coupling)
-        mean_value = np.zeros(G.shape[:-1]) if R is None else R.sum(axis=-1) / R.shape[-1]
+    def __call__(
+        self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> Array:
+        """Coordinates (starts, r, K) of the nearest functions; G and R are (starts, r, S), weights of samples (S,)."""
+        normal = placement.normal_equations(at, G, R, coupling, weight)
+        mean_value = np.zeros(G.shape[:-1])
+        if R is not None:
+            mean_value = R.sum(axis=-1) / R.shape[-1] if weight is None else (R @ weight) / weight.sum()
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))

@@ -9,7 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray, blocks
+from unbraid.arrays import Array, BoolArray, IndexArray, blocks
+from unbraid.gaps import filled
 from unbraid.problem import Problem
 from unbraid.units import Units
 
@@ -29,7 +30,11 @@ class Samples:
     weight
         (n·m,).
     jacobian_norm
-        ‖J‖² in the solver's units, 0 without Jacobians.
+        ‖J‖² in the solver's units, 0 without Jacobians; every sum over samples is weighted, and over what is known.
+    rows
+        (S,), weights of the samples, of mean one; None: all the same.
+    known_values, known_jacobian
+        (S, n) and (S, n·m), which entries count; None: all. Those that do not hold finite numbers all the same.
     """
 
     X: Array
@@ -37,14 +42,56 @@ class Samples:
     J: Array | None
     weight: Array
     jacobian_norm: Array | float
+    rows: Array | None = None
+    known_values: BoolArray | None = None
+    known_jacobian: BoolArray | None = None
 
     @cached_property
     def norm(self) -> Array:
         """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
         square = np.asarray(self.jacobian_norm)
         if self.J is None and self.F is not None:
-            square = np.sum(np.square(self.F - self.F.mean(axis=-2, keepdims=True)), axis=(-2, -1))
+            residual = self.F - self.mean_residual(self.F)
+            square = np.sum(residual * self.weighted_values(residual), axis=(-2, -1))
         return np.where(square > 0.0, square, 1.0)
+
+    def weighted(self, by_sample: Array) -> Array:
+        """Numbers (..., S, ·) times the weights of the samples."""
+        return by_sample if self.rows is None else by_sample * self.rows[:, None]
+
+    def rooted(self, by_sample: Array) -> Array:
+        """Numbers (..., S, ·) times the roots of the weights: their squares add up to weighted sums."""
+        return by_sample if self.rows is None else by_sample * np.sqrt(self.rows)[:, None]
+
+    def weighted_values(self, residual: Array) -> Array:
+        """Residuals of the values (..., S, n) times their weights, zero where values are not known."""
+        residual = self.weighted(residual)
+        return residual if self.known_values is None else residual * self.known_values
+
+    def weighted_jacobian(self, residual: Array, part: slice) -> Array:
+        """Residuals of a block of Jacobians (..., block, n·m) times their weights, zero where they are not known."""
+        if self.rows is not None:
+            residual = residual * self.rows[part, None]
+        return residual if self.known_jacobian is None else residual * self.known_jacobian[part]
+
+    def mean(self, values: Array) -> Array:
+        """The weighted mean of values (..., S, ·) over samples: (..., 1, ·)."""
+        return np.asarray(self.weighted(values).mean(axis=-2, keepdims=True))
+
+    def mean_residual(self, residual: Array) -> Array:
+        """The weighted mean of residuals (..., S, n) over the values that are known: (..., 1, n)."""
+        if self.known_values is None:
+            return self.mean(residual)
+        counts = self.mean(self.known_values.astype(np.float64))
+        return self.mean(residual * self.known_values) / np.where(counts > 0.0, counts, 1.0)
+
+    def as_filled(self, weighted: bool) -> Self:
+        """The same samples with what fills their gaps counting like all else, and without weights if so wished."""
+        rows = self.rows if weighted else None
+        if rows is self.rows and self.known_values is None and self.known_jacobian is None:
+            return self
+        norm = 0.0 if self.J is None else square_norm(self.J, self.weight, rows)
+        return type(self)(self.X, self.F, self.J, self.weight, norm, rows)
 
     @classmethod
     def stacked(cls, several: Sequence[Self]) -> Self:
@@ -79,17 +126,36 @@ class Samples:
     def with_jacobians(self, J: Array) -> Self:
         """The same with Jacobians (S, n, m), given in the solver's units."""
         flat = J.reshape(len(J), -1)
-        return replace(self, J=flat, weight=np.ones(flat.shape[1]), jacobian_norm=float(np.sum(flat * flat)))
+        one = np.ones(flat.shape[1])
+        return replace(self, J=flat, weight=one, jacobian_norm=square_norm(flat, one, self.rows))
 
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Self:
-        """The problem in those units. J is not copied."""
-        J = None if problem.J is None else problem.J.reshape(problem.S, -1)
+        """The problem in those units. J is not copied unless it has gaps."""
+        whole = filled(problem)
+        J = None if whole.J is None else whole.J.reshape(problem.S, -1)
         weight = (units.x_scale / units.f_scale[:, None]).ravel()
-        norm = 0.0
-        if J is not None:
-            norm = sum(float(np.einsum("sk,sk,k->", J[p], J[p], weight**2)) for p in blocks(*J.shape))
         X = (problem.X - units.center) / units.x_scale
         constant = np.abs(X).max(axis=0) <= 1e-12 * np.abs(units.center / units.x_scale)
         X[:, constant] = 0.0  # what centring leaves of a constant input is rounding, not data
-        return cls(X, None if problem.F is None else problem.F / units.f_scale, J, weight, norm)
+        F = None if whole.F is None else whole.F / units.f_scale
+        rows = None if problem.weights is None else problem.weights / problem.weights.mean()
+        known = [None if problem.complete else which_known(array) for array in (problem.F, problem.J)]
+        norm = 0.0 if J is None else square_norm(J, weight, rows, known[1])
+        return cls(X, F, J, weight, norm, rows, *known)
+
+
+def which_known(array: Array | None) -> BoolArray | None:
+    """Which entries (S, ·) are not NaN; None where all are."""
+    known = None if array is None else ~np.isnan(array.reshape(len(array), -1))
+    return None if known is None or known.all() else known
+
+
+def square_norm(J: Array, weight: Array, rows: Array | None = None, known: BoolArray | None = None) -> float:
+    """‖J · weight‖², with weights of the rows, over known entries."""
+    total = 0.0
+    for part in blocks(*J.shape):
+        square = J[part] ** 2 if known is None else np.where(known[part], J[part] ** 2, 0.0)
+        by_entry = square.sum(axis=0) if rows is None else rows[part] @ square
+        total += float(by_entry @ weight**2)
+    return total

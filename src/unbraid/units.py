@@ -35,13 +35,14 @@ class Units:
     @classmethod
     def balanced(cls, problem: Problem) -> Self:
         """Units in which inputs have unit spread and outputs unit slope."""
-        center = problem.X.mean(axis=0)
-        x_scale = positive(np.std(problem.X, axis=0), otherwise=1.0, noise=np.abs(center))
+        center = np.average(problem.X, axis=0, weights=problem.weights)
+        spread = np.sqrt(np.average((problem.X - center) ** 2, axis=0, weights=problem.weights))
+        x_scale = positive(spread, otherwise=1.0, noise=np.abs(center))
         if problem.J is not None:
-            f_scale = np.sqrt(row_square_means(problem.J, x_scale))
+            f_scale = np.sqrt(row_square_means(problem.J, x_scale, problem.weights))
         else:
             assert problem.F is not None
-            f_scale = np.std(problem.F, axis=0)
+            f_scale = spreads(problem.F, problem.weights)
         return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
 
     def model(self, W0: Array, W1: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
@@ -62,10 +63,22 @@ def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:
     return np.where(scale > 1e-13 * np.asarray(noise), np.where(scale > 0.0, scale, otherwise), otherwise)
 
 
-def row_square_means(J: Array, x_scale: Array) -> Array:
-    """Mean over samples and inputs of (J[s, i, k] x_scale[k])²: (n,)."""
-    total = np.zeros(J.shape[1])
+def spreads(F: Array, weights: Array | None) -> Array:
+    """The weighted standard deviations of the columns of F (S, n), of what is known of them: (n,)."""
+    known = ~np.isnan(F)
+    w = known if weights is None else known * weights[:, None]
+    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+    values = np.where(known, F, 0.0)
+    mean = np.sum(w * values, axis=0) / total
+    return np.asarray(np.sqrt(np.sum(w * (values - mean) ** 2, axis=0) / total))
+
+
+def row_square_means(J: Array, x_scale: Array, weights: Array | None) -> Array:
+    """The weighted mean over samples and inputs of (J[s, i, k] x_scale[k])², of what is known of it: (n,)."""
+    total, count = np.zeros(J.shape[1]), np.zeros(J.shape[1])
     for part in blocks(len(J), J[0].size):
-        total += np.einsum("sik,sik,k->i", J[part], J[part], x_scale**2)
-    mean: Array = total / (J.shape[0] * J.shape[2])
-    return mean
+        rows = np.ones(len(J[part])) if weights is None else weights[part]
+        known = ~np.isnan(J[part])
+        total += np.einsum("s,sik,k->i", rows, np.where(known, J[part], 0.0) ** 2, x_scale**2)
+        count += np.einsum("s,sik->i", rows, known)
+    return np.asarray(total / np.maximum(count, np.finfo(float).tiny))

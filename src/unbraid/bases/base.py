@@ -118,8 +118,13 @@ class Placement(ABC):
         """The dense design matrix (..., S, K): for tests, small problems and exposition."""
 
     @abstractmethod
-    def normal_equations(self, at: Any, G: Array, R: Array | None, coupling: float) -> NormalEquations:
-        """Least squares of slopes G and values R, both (..., S), over the prepared inputs."""
+    def normal_equations(
+        self, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> NormalEquations:
+        """Least squares of slopes G and values R, both (..., S), over the prepared inputs.
+
+        `weight` (S,) is that of the samples, the same for all if None.
+        """
 
     @abstractmethod
     def adjoint(self, at: Any, G: Array, R: Array | None) -> Array:

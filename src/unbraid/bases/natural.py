@@ -124,8 +124,10 @@ class PlacedNatural(PolygonPlacement):
     def design(self, u: Array, derivative: int = 0) -> Array:
         return folded(self.spline.design(u, derivative), self.shares[..., None, :])
 
-    def normal_equations(self, at: Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
-        gram, right, mean, _ = self.spline.normal_equations(at, G, R, coupling)
+    def normal_equations(
+        self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> NormalEquations:
+        gram, right, mean, _ = self.spline.normal_equations(at, G, R, coupling, weight)
         rows = self.shares[..., None, :]
         return NormalEquations(
             folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(mean, self.shares)

@@ -105,19 +105,23 @@ class PlacedPolynomial(Placement):
     def design(self, u: Array, derivative: int = 0) -> Array:
         return legendre(self.at(u).t, self.degree, derivative) * self.unit(derivative)[..., None]
 
-    def normal_equations(self, at: Prepared, G: Array, R: Array | None, coupling: float) -> NormalEquations:
+    def normal_equations(
+        self, at: Prepared, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> NormalEquations:
         S, size, lead = at.t.shape[-1], self.degree + 1, at.t.shape[:-1]
         gram, right, mean = np.zeros((*lead, size, size)), np.zeros((*lead, size)), np.zeros((*lead, size))
-        unit = self.unit(1)
+        unit, weights = self.unit(1), np.ones(S) if weight is None else weight
         for part in blocks(S, size):  # whatever the batch, so that its sums do not depend on it
             t = at.t[..., part]
             slopes, values = legendre(t, self.degree, 1) * unit[..., None], legendre(t, self.degree)
-            gram += slopes.mT @ slopes
-            right += (slopes.mT @ G[..., part, None])[..., 0]
-            mean += (values.mT @ np.ones((values.shape[-2], 1)))[..., 0] / S
+            w = weights[part, None]
+            weighted_slopes, weighted_values = (slopes, values) if weight is None else (slopes * w, values * w)
+            gram += slopes.mT @ weighted_slopes
+            right += (weighted_slopes.mT @ G[..., part, None])[..., 0]
+            mean += (values.mT @ w)[..., 0] / weights.sum()
             if R is not None:
-                gram += coupling * (values.mT @ values)
-                right += coupling * (values.mT @ R[..., part, None])[..., 0]
+                gram += coupling * (values.mT @ weighted_values)
+                right += coupling * (weighted_values.mT @ R[..., part, None])[..., 0]
         return NormalEquations(gram, right, mean)
 
     def adjoint(self, at: Prepared, G: Array, R: Array | None) -> Array:

@@ -128,11 +128,14 @@ class PlacedSmoothing(PlacedSpline):
             return None
         return cross_validated(N, b, square, self.omega, equations)[..., None, None] * self.omega
 
-    def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
-        plain = super().normal_equations(at, G, R, coupling)
+    def normal_equations(
+        self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> NormalEquations:
+        plain = super().normal_equations(at, G, R, coupling, weight)
         penalty = self.penalty()
         if penalty is None:
-            square = np.sum(G * G, axis=-1) + (0.0 if R is None else coupling * np.sum(R * R, axis=-1))
+            one = np.ones(at.t.shape[-1]) if weight is None else weight
+            square = (G * G) @ one + (0.0 if R is None else coupling * ((R * R) @ one))
             equations = at.t.shape[-1] * (1.0 if R is None else 2.0)
             N, b = plain.gram[..., None, :, None, :], plain.right[..., None, :]
             penalty = self.chosen_penalty(N, b, square, equations)[..., 0, :, :]  # type: ignore[index]

@@ -166,13 +166,17 @@ class PlacedSpline(PolygonPlacement):
         np.put_along_axis(dense, columns, values, axis=-1)
         return dense
 
-    def normal_equations(self, at: kernel.Located, G: Array, R: Array | None, coupling: float) -> NormalEquations:
+    def normal_equations(
+        self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> NormalEquations:
         M, breakpoints, d = self.value_pieces, self.breakpoints, self.degree
-        sums = kernel.moments(at, 2 * d + 1)
+        sums = kernel.moments(at, 2 * d + 1, weight)
         gram = kernel.gram_shares(M, sums, breakpoints, 0.0 if R is None else coupling)
+        if weight is not None:
+            G, R = G * weight, None if R is None else R * weight
         right = kernel.right_moments(at, d, G, R, coupling)
         mean = kernel.basis_sums(M, sums)
-        mean /= at.t.shape[-1]
+        mean /= at.t.shape[-1] if weight is None else weight.sum()
         return NormalEquations(
             kernel.assemble_matrix(gram),
             kernel.assemble_vector(kernel.basis_sums(M, right)),

@@ -166,14 +166,15 @@ def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
     return values, at.interval % at.intervals
 
 
-def moments(at: Located, count: int) -> Array:
-    """Σ over the samples of each interval of t^p, p = 0 … count - 1: (count, ..., I)."""
+def moments(at: Located, count: int, weight: Array | None = None) -> Array:
+    """Σ over the samples of each interval of t^p, p = 0 … count - 1: (count, ..., I), samples weighted by (S,)."""
     lead = at.t.shape[:-1]
     cells = at.intervals * math.prod(lead)
     where, t = at.interval.ravel(), at.t.ravel()
-    power = t.copy()
+    power = t.copy() if weight is None else (at.t * weight).ravel()
     sums = np.empty((count, cells))
-    sums[0] = np.bincount(where, minlength=cells)
+    counted = None if weight is None else np.broadcast_to(weight, at.t.shape).ravel()
+    sums[0] = np.bincount(where, counted, minlength=cells)
     for p in range(1, count):
         if p > 1:
             power *= t

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unbraid.bases import Basis, BSpline, PiecewiseLinear
 from unbraid.coupling import Coupling, as_coupling
@@ -27,6 +28,7 @@ class AlternatingMethod(Method):
         Keep the rows of W0 at length one.
     """
 
+    weighted: ClassVar[bool] = True
     anchored: bool
     normalised: bool
 

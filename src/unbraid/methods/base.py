@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from unbraid.bases import Basis
 from unbraid.coupling import Coupling
@@ -21,6 +21,8 @@ class Method(ABC):
 
     Attributes
     ----------
+    weighted
+        Whether its sweeps know weights of samples.
     name
         What to call it in results.
     basis
@@ -41,6 +43,7 @@ class Method(ABC):
         Gauss–Newton steps from where the starts end, or None.
     """
 
+    weighted: ClassVar[bool] = False
     name: str
     basis: Basis
     stopping: Stopping

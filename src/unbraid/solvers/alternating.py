@@ -132,7 +132,7 @@ class AlternatingProjection:
         else:
             G = factors.least_norm_slopes(data.jacobians, data.weight, W1, W0)
         R = self._values_step(data, W1, state.R)
-        return self.projection(placement, at, G.mT, None if R is None else R.mT, coupling)
+        return self.projection(placement, at, G.mT, None if R is None else R.mT, coupling, data.rows)
 
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
@@ -141,7 +141,8 @@ class AlternatingProjection:
         scale = data.norm
         if data.F is None or state.R is None:
             return Measure(jacobian / scale, jacobian / scale)
-        values = factors.values_misfit(self._centred(data.F), state.W1, self._centred(state.R))
+        F, R = self._centred(data, data.F), self._centred(data, state.R)
+        values = factors.values_misfit(data.rooted(F), state.W1, data.rooted(R))
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
     def settled(self, state: State) -> bool:
@@ -184,8 +185,9 @@ class AlternatingProjection:
         """The state of given functions, with the products that the next sweep needs."""
         values, slopes = placement.value_and_slope(a, at)
         G, R = slopes.mT, None if data.F is None else values.mT
-        T = factors.jacobian_products(data.jacobians, data.weight, G)
-        GG, CT = G.mT @ G, factors.contract_inputs(T, W0)
+        wG = data.weighted(G)
+        T = factors.jacobian_products(data.jacobians, data.weight, wG)
+        GG, CT = G.mT @ wG, factors.contract_inputs(T, W0)
         if W1 is None:
             W1 = np.zeros((len(W0), data.weight.shape[-1] // W0.shape[-1], W0.shape[-2]))
         return State(data, W0, W1, placement, a, G, R, T, GG, CT, GG * (W0 @ W0.mT), sweep, rngs)
@@ -200,10 +202,12 @@ class AlternatingProjection:
         """The W1 step, from Jacobians and values."""
         FR: Array | float = 0.0
         RR: Array | float = 0.0
-        if state.samples.F is not None and state.R is not None:
-            R = self._centred(state.R)
-            FR = coupling * (self._centred(state.samples.F).mT @ R)
-            RR = coupling * (R.mT @ R)
+        data = state.samples
+        if data.F is not None and state.R is not None:
+            R = self._centred(data, state.R)
+            wR = data.weighted(R)
+            FR = coupling * (self._centred(data, data.F).mT @ wR)
+            RR = coupling * (R.mT @ wR)
         return factors.outer_step(state.CT, state.gram, FR, RR)
 
     def _inner(self, state: State, W1: Array) -> Array:
@@ -214,14 +218,14 @@ class AlternatingProjection:
         """The R step, or None without values."""
         if data.F is None or R is None:
             return None
-        F = self._centred(data.F)
+        F = self._centred(data, data.F)
         if self.anchored:
-            return factors.nearest_values(F, W1, self._centred(R))
+            return factors.nearest_values(F, W1, self._centred(data, R))
         return factors.least_norm_values(F, W1)
 
-    def _centred(self, values: Array) -> Array:
+    def _centred(self, data: Samples, values: Array) -> Array:
         """Values (..., S, ·) less their mean over samples, where an output offset takes the mean."""
-        return values - values.mean(axis=-2, keepdims=True) if self.offset else values
+        return values - data.mean(values) if self.offset else values
 
     def _coupling_events(self, state: State, coupling: float) -> list[tuple[int, Event]]:
         before = self.coupling.at(max(state.sweep - 1, 0))

@@ -68,12 +68,13 @@ class Linearised:
 
     def _centred(self, values: Array) -> Array:
         """Values (B, S, ·) less their mean over samples, where an output offset takes the mean."""
-        return values - values.mean(axis=-2, keepdims=True) if self.offset else values
+        return values - self.samples.mean(values) if self.offset else values
 
     def _values_residual(self) -> Array:
-        """F - F̂, (B, S, n)."""
+        """F - F̂, (B, S, n), with the best output offset where there is one."""
         assert self.samples.F is not None
-        return self._centred(self.samples.F - self.values @ self.iterates.W1.mT)
+        residual = self.samples.F - self.values @ self.iterates.W1.mT
+        return residual - self.samples.mean_residual(residual) if self.offset else residual
 
     def misfits(self) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and ‖F - F̂‖², (B,) each, from residuals, so exact to their own last digits."""
@@ -82,10 +83,10 @@ class Linearised:
             directions = factors.khatri_rao(self.iterates.W1, self.iterates.W0).mT
             for part in blocks(len(self.samples.X), directions.shape[-1]):
                 residual = self.samples.jacobian(part) - self.slopes[:, part] @ directions
-                jacobian += np.sum(residual * residual, axis=(-2, -1))
+                jacobian += np.sum(residual * self.samples.weighted_jacobian(residual, part), axis=(-2, -1))
         if self.samples.F is not None:
             residual = self._values_residual()
-            values += np.sum(residual * residual, axis=(-2, -1))
+            values += np.sum(residual * self.samples.weighted_values(residual), axis=(-2, -1))
         return jacobian, values
 
     @cached_property
@@ -108,13 +109,13 @@ class Linearised:
             to_slopes, T = np.empty_like(self.slopes), np.zeros((B, n * m, r))
             for part in blocks(len(self.samples.X), n * m):
                 G = self.slopes[:, part]
-                residual = self.samples.jacobian(part) - G @ directions.mT
+                residual = self.samples.weighted_jacobian(self.samples.jacobian(part) - G @ directions.mT, part)
                 to_slopes[:, part] = residual @ directions
                 T += residual.mT @ G
             explicit[..., :n] += factors.contract_inputs(T, W0).mT
             explicit[..., n:] += factors.contract_outputs(T, W1).mT
         if self.samples.F is not None:
-            residual = self.coupling * self._values_residual()
+            residual = self.coupling * self.samples.weighted_values(self._values_residual())
             to_values = residual @ W1
             explicit[..., :n] += (residual.mT @ self._centred(self.values)).mT
         from_penalty = None if self.penalty is None else self.penalty.descent()
@@ -154,23 +155,28 @@ class Linearised:
         to_slopes = to_values = None
         if self.samples.J is not None:
             G, dG = self.slopes, du * self.curvature + dslopes.mT
-            to_slopes = dG @ (M1 * M0) + G @ (A1 * M0 + M1 * A0).mT
-            GG, mixed = self._slopes_gram, dG.mT @ G
+            to_slopes = self.samples.weighted(dG @ (M1 * M0) + G @ (A1 * M0 + M1 * A0).mT)
+            GG, mixed = self._slopes_gram, dG.mT @ self.samples.weighted(G)
             explicit[..., :n] += (dW1 @ (GG * M0) + W1 @ (mixed * M0 + GG * A0.mT)).mT
             explicit[..., n:] += (A1 * GG + M1 * mixed.mT) @ W0 + (M1 * GG) @ dW0
         if self.samples.F is not None:
             R, dR = self._centred(self.values), self._centred(du * self.slopes + dvalues.mT)
-            to_values = self.coupling * (dR @ M1 + R @ A1.mT)
-            explicit[..., :n] += self.coupling * (dW1 @ (R.mT @ R) + W1 @ (dR.mT @ R)).mT
+            to_values = self.coupling * self.samples.weighted(dR @ M1 + R @ A1.mT)
+            wR = self.samples.weighted(R)
+            explicit[..., :n] += self.coupling * (dW1 @ (R.mT @ wR) + W1 @ (dR.mT @ wR)).mT
         from_penalty = None if self.penalty is None else self.penalty.product(dW1.mT, da)
         return self._pulled_back(explicit, to_slopes, to_values, from_penalty)
 
     @cached_property
     def _slopes_gram(self) -> Array:
-        return self.slopes.mT @ self.slopes
+        return self.slopes.mT @ self.samples.weighted(self.slopes)
 
     def normal_matrix(self) -> Array:
-        """The Gauss–Newton matrix (B, r, q, r, q)."""
+        """The Gauss–Newton matrix (B, r, q, r, q).
+
+        Entries that are not known count in it as if they were fitted exactly, which keeps its structure: it is that of
+        a function which lies above the objective and touches it here, so steps still lead down, in smaller strides.
+        """
         N = kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(together))
         if self.penalty is not None:
             every = np.arange(N.shape[1])
@@ -192,7 +198,8 @@ class Linearised:
         """The sums over samples that either is made of."""
         X, placement = self.samples.X, self.iterates.placement
         (_, r, S), f = self.u.shape, X.shape[1] + self.iterates.a.shape[-1]
-        G, R = arranged(self.slopes[..., None]), arranged(self._centred(self.values)[..., None])
+        roots = None if self.samples.rows is None else np.sqrt(self.samples.rows)[:, None]
+        G, R = (arranged(self.samples.rooted(one)[..., None]) for one in (self.slopes, self._centred(self.values)))
         lead, branches, p = len(G), G.shape[-1], f * G.shape[-1]
         slopes = kernel.no_sums(lead, p, branches)
         values = kernel.no_sums(lead, p, branches)
@@ -201,14 +208,20 @@ class Linearised:
             u = self.u[..., part]
             if self.samples.J is not None:
                 phi = arranged(kernel.features(X[part], self.curvature[:, part], placement.design(u, 1)))
-                kernel.add_sums(slopes, phi, G[:, part])
+                kernel.add_sums(slopes, weighted(phi, roots, part), G[:, part])
             if self.samples.F is not None:
                 psi = arranged(kernel.features(X[part], self.slopes[:, part], placement.design(u)))
+                psi = weighted(psi, roots, part)
                 kernel.add_sums(values, psi, R[:, part])
-                mean += psi.sum(axis=-2)[..., None] / S
+                mean += weighted(psi, roots, part).sum(axis=-2)[..., None] / S
         if self.offset:
             values[0][...] -= S * (mean @ mean.mT)
         return kernel.Moments(*slopes, *(self.coupling * one for one in values))
+
+
+def weighted(by_sample: Array, roots: Array | None, part: slice) -> Array:
+    """Numbers (..., S, ·) of a part of the samples times the roots (S, 1) of the samples' weights, or as they are."""
+    return by_sample if roots is None else by_sample * roots[part]
 
 
 def together(A: Array) -> Array:
