@@ -204,8 +204,10 @@ def test_noisy_samples_of_little_weight_do_little_harm() -> None:
 
 def with_gaps(problem: ub.Problem, share: float, seed: int = 0, data: str = "FJ") -> ub.Problem:
     rng = np.random.default_rng(seed)
-    F = np.where(rng.random(np.shape(problem.F)) < share, np.nan, np.asarray(problem.F)) if "F" in data else None
-    J = np.where(rng.random(np.shape(problem.J)) < share, np.nan, np.asarray(problem.J)) if "J" in data else None
+    F, J = (
+        np.where(rng.random(np.asarray(whole).shape) < share, np.nan, np.asarray(whole)) if name in data else None
+        for name, whole in (("F", problem.F), ("J", problem.J))
+    )
     return ub.Problem(problem.X, F, J, missing="mask")
 
 
