@@ -17,8 +17,8 @@ from unbraid.version import __version__
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00")
-MARKERS = ("o", "s", "^", "v", "D", "X")
+COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#000000")
+MARKERS = ("o", "s", "^", "v", "D", "X", "P")
 LEVEL = {0.0: "without noise", 0.01: "1 % noise", 0.05: "5 % noise"}
 
 
