@@ -46,6 +46,7 @@ def errors(system: str, noise: float, draws: int, settings: dict[str, Settings])
 
 
 def table(title: str, system_names: tuple[str, ...], draws: int, settings: dict[str, Settings]) -> None:
+    """Print a Markdown table, a row a system and noise; the best of each row is bold."""
     print(f"\n{title}\n\n| | {' | '.join(settings)} |\n|{'---|' * (1 + len(settings))}")
     for name in system_names:
         for noise in NOISES:
@@ -55,10 +56,12 @@ def table(title: str, system_names: tuple[str, ...], draws: int, settings: dict[
 
 
 def with_basis(basis: Basis) -> Settings:
+    """The default solver with a basis."""
     return lambda problem, rank, seed: ub.decouple(problem, rank, basis=basis, rng=seed).model
 
 
 def with_coupling(coupling: float) -> Settings:
+    """Smoothing splines at one λ."""
     method = ub.methods.default(coupling=coupling)
     return lambda problem, rank, seed: (
         ub.decouple(problem, rank, basis=ub.SmoothingSpline(), method=method, rng=seed).model
@@ -66,15 +69,18 @@ def with_coupling(coupling: float) -> Settings:
 
 
 def with_constraint(basis: Basis, constrained: bool) -> Settings:
+    """Branches that increase, or free ones."""
     constraint = ub.Increasing() if constrained else None
     return lambda problem, rank, seed: ub.decouple(problem, rank, basis=basis, constraint=constraint, rng=seed).model
 
 
 def from_values(basis: Basis) -> Settings:
+    """A fit that does not see the Jacobians."""
     return lambda problem, rank, seed: ub.decouple(ub.Problem(problem.X, problem.F), rank, basis=basis, rng=seed).model
 
 
 def main() -> None:
+    """Print all tables."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     table("Basis", SYSTEMS, draws, {repr(basis): with_basis(basis) for basis in BASES})
     table(
