@@ -16,7 +16,7 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays threads version",
+        "errors status arrays threads version progress",
         "files npz kernels tasks",
         "jacobians bases constraints problem metrics",
         "branch model fit trace storage alignment",

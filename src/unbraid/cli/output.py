@@ -15,7 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from unbraid.iterate import Callback, Progress
+    from unbraid.progress import Callback, Progress
     from unbraid.tasks import Done
 
 PIPED_WIDTH = 200
