@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "errors status arrays threads version progress",
         "files npz kernels tasks",
-        "jacobians bases constraints problem metrics",
+        "functions jacobians bases constraints problem metrics",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish finish",
