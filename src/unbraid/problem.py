@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.errors import DataError
-from unbraid.functions import Derivatives, Function, sample_function
-from unbraid.progress import Callback
+
+if TYPE_CHECKING:
+    from unbraid.functions import Derivatives, Function
+    from unbraid.progress import Callback
 
 
 class Problem:
@@ -159,6 +161,8 @@ class Problem:
         Traceback (most recent call last):
         unbraid.errors.DataError: f gave inf at X[17] = [0. , 0.5]: remove that sample, or repair the function there.
         """
+        from unbraid.functions import sample_function
+
         points = numbers("X", X)
         points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2:
