@@ -316,20 +316,19 @@ def test_warnings_of_numpy_are_not_passed_on_where_the_error_says_more() -> None
 
 
 def test_a_function_that_is_undefined_beside_a_sample_is_reported_with_the_sample() -> None:
-    refused(
-        np.sqrt, [[1.0], [0.0], [2.0]], says="cannot be found by differences: .* or is undefined around its samples"
-    )
+    says = r"f gave nan at \[.*\], beside X\[{}\], where a difference .* jacobian="
+    refused(np.sqrt, [[1.0], [0.0], [2.0]], says=says.format(1))
     points = X[np.argsort(X[:, 0])]
     points[7] = [points[6, 0], 0.0]  # not among the samples at which steps are tried
 
     def f(x: Array) -> Array:
         return np.where(np.abs(x[..., 1:]) < 1e-3, np.where(x[..., 1:] < 0.0, np.nan, x), x)
 
-    refused(f, points, says=r"f gave nan at \[.*\], beside X\[7\], where a difference .* jacobian=")
+    refused(f, points, says=says.format(7))
 
 
 def test_a_number_of_outputs_that_changes_is_reported() -> None:
-    refused(lambda x: x[: 1 + int(x[0] > 0.0)], [[-1.0, 1.0], [1.0, 1.0], [1.0, 2.0]], says="different lengths")
+    refused(lambda x: x[: 1 + int(x[0] > 0.0)], [[-1.0, 1.0], [1.0, 1.0], [1.0, 2.0]], says="returned 1 and 2 numbers")
     points = np.abs(X)
     points[7] *= -1.0
     refused(

@@ -65,11 +65,13 @@ def differences(f: Form, X: Array, F: Array) -> Differences:
         few = np.linspace(0, len(X) - 1, PILOTS - 2).astype(int)
         rows = np.unique([np.argmin(column), np.argmax(column), *few])
         t, error, _ = settled_step(f, X, F, rows, scale[k] * np.eye(X.shape[1])[k])
+        if error == np.inf:  # f is undefined beside one of these samples: this says where
+            slope(f, X[rows], rows, scale[k] * np.eye(X.shape[1])[k], t)
         if error > UNSETTLED:
             raise DataError(
                 f"The derivatives of f with respect to input {k} cannot be found by differences: they change by "
-                f"{100 * error:.0f} % or more when the step is doubled, so f is noisy, has jumps, or is undefined "
-                "around its samples. Pass jacobian=, or use its values alone, Problem(X, F)."
+                f"{100 * error:.0f} % or more when the step is doubled, so f is noisy or has jumps. Pass jacobian=, or "
+                "use its values alone, Problem(X, F)."
             )
         steps[k] = scale[k] * t
     return Differences(f, steps)

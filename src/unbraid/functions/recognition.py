@@ -16,7 +16,7 @@ from unbraid.arrays import Array
 from unbraid.errors import DataError
 from unbraid.functions.answers import Shape, as_batch, as_point, same
 from unbraid.functions.forms import EPS, Form, deed, tried
-from unbraid.functions.hosts import Function, Host, Numbers, hosts_for, quiet
+from unbraid.functions.hosts import AnswerError, Function, Host, Numbers, hosts_for, quiet
 from unbraid.functions.scales import spreads
 
 PROBES = 3
@@ -42,7 +42,11 @@ class Asked:
 
     def points(self, points: Numbers) -> Numbers:
         """Of points (k, m), one by one."""
-        return np.stack([self.point(x) for x in points])
+        answers = [self.point(x) for x in points]
+        if len({answer.shape for answer in answers}) > 1:
+            lengths = " and ".join(str(length) for length in sorted({len(answer) for answer in answers}))
+            raise AnswerError(f"returned {lengths} numbers at different samples")
+        return np.stack(answers)
 
     def pair(self, x: Numbers) -> Numbers:
         """Of a point (m,), twice in a batch."""
@@ -84,13 +88,13 @@ def judged(name: str, asked: Asked, takes_points: bool, samples: Array, scale: A
     It is asked at samples, and a little beside them: samples may have equal rows or a pattern.
     """
     answer = asked.points if takes_points else asked.batch
-    try:
-        values, again = answer(samples), answer(samples)
-    except ValueError as error:  # of np.stack
-        raise DataError(f"{name} gives answers of different lengths at different samples ({error}).") from error
+    values, again = tried(answer, samples), tried(answer, samples)
+    if isinstance(values, Exception):
+        raise DataError(f"{name} {deed(values)}.") from values
+    assert isinstance(values, np.ndarray)
     resolution = max(EPS, float(np.finfo(values.dtype).eps)) if values.dtype.kind == "f" else EPS
     tolerance = resolution**0.5
-    if not same(values, again, tolerance):
+    if not isinstance(again, np.ndarray) or not same(values, again, tolerance):
         raise DataError(
             f"{name} gives different values when called again with the same point, so it is random or has a memory, "
             "and has no Jacobian to compute. Call .eval() on a network with dropout; fix the seed of a simulation; or "
