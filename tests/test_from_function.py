@@ -384,6 +384,12 @@ def test_a_transposed_square_jacobian_is_refused() -> None:
     refused(lambda x: np.sin(A @ x), jacobian=lambda x: (np.cos(A @ x)[:, None] * A).T, says="It looks transposed")
 
 
+@pytest.mark.parametrize("m", [3, 4, 5])
+def test_a_transposed_jacobian_whose_rows_and_columns_have_equal_sums_is_refused(m: int) -> None:
+    A, points = np.roll(np.eye(m), 1, axis=0), np.random.default_rng(0).standard_normal((10, m))
+    refused(lambda x: A @ x, points, jacobian=lambda x: A.T, says="It looks transposed")
+
+
 def test_a_wrong_jacobian_is_refused_with_both_numbers() -> None:
     message = refused(
         of_a_point, jacobian=lambda x: 2 * exact_jacobian(x), says="jacobian does not fit the values of f"

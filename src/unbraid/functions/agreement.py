@@ -24,7 +24,7 @@ def check_agreement(name: str, jacobian: Slopes, f: Form, X: Array, F: Array, to
     settle, nothing is said.
     """
     rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
-    v = spreads(X) * np.random.default_rng(0).choice([-1.0, 1.0], X.shape[1])
+    v = spreads(X) * np.random.default_rng(0).choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0], X.shape[1])
     J = jacobian(X[rows], rows)
     _, error, quotient = settled_step(f, X, F, rows, v)
     if error > UNSETTLED:
