@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-dev
 
 clean:
 	rm -rf build dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -11,8 +11,8 @@ import unbraid as ub
 from unbraid import starts as starts_module
 from unbraid.coupling import FixedCoupling
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
-from unbraid.iterate import Progress
 from unbraid.methods import AlternatingMethod
+from unbraid.progress import Progress
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import AlternatingProjection, GivenModel

@@ -16,9 +16,9 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays threads version printable",
+        "errors status arrays threads version progress printable",
         "files memory npz kernels tasks",
-        "jacobians bases constraints problem metrics gaps reading",
+        "functions jacobians bases constraints problem metrics gaps reading",
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",

@@ -7,9 +7,9 @@ from unbraid.coupling import GrowingCoupling
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
 from unbraid.fit import Fit
-from unbraid.iterate import Progress
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
+from unbraid.progress import Progress
 from unbraid.status import Status
 from unbraid.version import __version__ as __version__
 

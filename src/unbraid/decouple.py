@@ -15,7 +15,7 @@ from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.gauge import row_lengths
-from unbraid.iterate import Callback, Run
+from unbraid.iterate import Run
 from unbraid.jacobians import local_slopes
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles
@@ -23,6 +23,7 @@ from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
 from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
+from unbraid.progress import Callback
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import GivenModel

@@ -51,21 +51,6 @@ class Measure(NamedTuple):
     jacobian_error: Array
 
 
-class Progress(NamedTuple):
-    """What a progress callback is told after each sweep.
-
-    `phase` is "search" for sweeps and "polish" for Gauss–Newton steps. `done` counts those over all starts of the
-    phase, `total` is the most there can be; `best` is the lowest objective so far; `running` starts are at work.
-    """
-
-    phase: str
-    done: int
-    total: int
-    running: int
-    best: float
-
-
-Callback = Callable[[Progress], object]
 Observe = Callable[[int, int, float], object]
 State = TypeVar("State")
 

@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 
 from unbraid.errors import check_whole
-from unbraid.iterate import Callback, Iterates, Run, iterate
+from unbraid.iterate import Iterates, Run, iterate
 from unbraid.metrics import direction_angles
+from unbraid.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import observer
 from unbraid.status import Status

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.errors import DataError
-from unbraid.jacobians import Function, sample_function
+
+if TYPE_CHECKING:
+    from unbraid.functions import Derivatives, Function
+    from unbraid.progress import Callback
 
 Missing = Literal["error", "mask"]
 
@@ -128,18 +131,50 @@ class Problem:
         )
 
     @classmethod
-    def from_function(cls, f: Function, X: npt.ArrayLike, jacobian: Function | None = None) -> Self:
-        """A problem from a NumPy function: it is evaluated at X, and its Jacobian as well.
+    def from_function(
+        cls,
+        f: Function,
+        X: npt.ArrayLike,
+        jacobian: Function | None = None,
+        *,
+        derivatives: Derivatives = "auto",
+        chunk: int | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """A problem from a function, which is evaluated at X with its Jacobian.
 
         Parameters
         ----------
         f
-            Maps a point (m,) to (n,), or a batch (S, m) to (S, n); which of the two is found out.
+            Maps a point (m,) to (n,), or a batch (S, m) to (S, n); which of the two is found out. It may compute with
+            NumPy, PyTorch (an `nn.Module`, or a function of tensors) or JAX.
         X
             (S, m), the points.
         jacobian
-            Maps a point (m,) to the Jacobian (n, m). If None, Jacobians come from central differences,
-            for which f must be smooth around the points; they carry a relative error of about 1e-11.
+            Maps a point (m,) to the Jacobian (n, m), or a batch to (S, n, m). It is held against differences of f at
+            three points.
+        derivatives
+            Where Jacobians come from if `jacobian` is None. "torch" and "jax": automatic differentiation.
+            "differences": five-point central differences, with a step for each input. "complex-step": Im f(x + ih) / h,
+            exact, for analytic NumPy functions that take complex numbers. "auto": automatic differentiation if f is
+            a PyTorch or JAX function, else differences.
+        chunk
+            How many points are evaluated at once. None: 1000, or 10 if f takes single points.
+        callback
+            Called with a `Progress` after each chunk; its phase is "values", then "Jacobians".
+
+        Raises
+        ------
+        UnbraidError
+            If f fails or is not finite somewhere (the message says at which point), if it is random, or if the
+            Jacobians plainly contradict the values.
+
+        Notes
+        -----
+        Differences reach a relative error of 1e-8 or better for smooth functions in double precision. A network is
+        evaluated in evaluation mode (no dropout, batch norm with its running averages) and put back as it was, in the
+        type and on the device of its parameters; no gradients are left in them. JAX functions are evaluated in
+        float64, whatever JAX is set to. Results are float64 always.
 
         Examples
         --------
@@ -147,13 +182,22 @@ class Problem:
         >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
         >>> ub.Problem.from_function(lambda x: [np.sin(x[0] + x[1]), x[0] * x[1]], X)
         Problem(S=50 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+
+        A point at which f fails is named:
+
+        >>> X[17] = [0.0, 0.5]
+        >>> ub.Problem.from_function(lambda x: 1.0 / x[0], X)
+        Traceback (most recent call last):
+        unbraid.errors.DataError: f gave inf at X[17] = [0. , 0.5]: remove that sample, or repair the function there.
         """
+        from unbraid.functions import sample_function
+
         points = numbers("X", X)
         points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2:
             raise DataError(f"X must be (S, m), got shape {points.shape}.")
         check_finite("X", points)
-        return cls(points, *sample_function(f, points, jacobian))
+        return cls(points, *sample_function(f, points, jacobian, derivatives, chunk, callback))
 
     @property
     def S(self) -> int:
@@ -221,7 +265,7 @@ def numbers(name: str, given: Any) -> Array:
         raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
     try:
         array = np.asarray(given)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a torch tensor that requires gradients
         raise DataError(f"{name} must be an array of numbers with equally long rows: {error}.") from None
     if array.dtype == object:
         array = numbers_among_objects(name, array)

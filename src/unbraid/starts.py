@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from unbraid.iterate import Callback, Iterates, Observe, Progress, Run, Solver, State, iterate
+from unbraid.iterate import Iterates, Observe, Run, Solver, State, iterate
+from unbraid.progress import Callback, Progress
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import GivenModel
 from unbraid.status import Status

@@ -17,7 +17,7 @@ from unbraid.printable import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from unbraid.iterate import Callback, Progress
+    from unbraid.progress import Callback, Progress
     from unbraid.tasks import Done
 
 PIPED_WIDTH = 200

@@ -1,0 +1,38 @@
+"""Derivatives from an imaginary step: Im f(x + ih) / h, exact, if f is analytic and takes complex numbers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbraid.arrays import Array, IndexArray
+from unbraid.functions.forms import Form
+
+STEP = 2.0**-70
+"""In units of an input's scale: its square is far below rounding, and nothing is subtracted."""
+
+
+@dataclass(frozen=True)
+class ComplexStep:
+    """Jacobians of f by imaginary steps of 2^-70 times `scale` (m,)."""
+
+    f: Form
+    scale: Array
+
+    @property
+    def batched(self) -> bool:
+        """Whether many points are as easy as one."""
+        return self.f.batched
+
+    def __call__(self, points: Array, rows: IndexArray) -> Array:
+        """(k, n, m)."""
+        columns = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)  # f drops the imaginary part
+            for k, step in enumerate(STEP * self.scale):
+                moved = points.astype(np.complex128)
+                moved[:, k] += 1j * step
+                columns.append(self.f(moved, rows).imag / step)
+        return np.stack(columns, axis=-1)

@@ -1,0 +1,25 @@
+"""What callbacks are told while something takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """What a progress callback is told after each sweep, or each chunk of samples.
+
+    `phase` is "values" and "Jacobians" while `Problem.from_function` evaluates, "search" for sweeps and "polish" for
+    Gauss–Newton steps. `done` counts samples, or sweeps or steps over all starts of the phase; `total` is the most
+    there can be. `running` starts are at work and `best` is the lowest objective so far: 0 and nan where there is none.
+    """
+
+    phase: str
+    done: int
+    total: int
+    running: int = 0
+    best: float = nan
+
+
+Callback = Callable[[Progress], object]
