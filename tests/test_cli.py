@@ -104,6 +104,38 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
     assert np.array_equal(ub.DecoupledModel.load("model.npz").W0, expected.model.W0)
 
 
+@pytest.mark.parametrize(
+    ("options", "basis"),
+    [
+        ("--basis smoothing", "SmoothingSpline(df=28, degree=3, smoothing=None)"),
+        ("--basis natural --df 7", "NaturalCubic(df=7)"),
+        ("--basis linear --df 9", "PiecewiseLinear(df=9)"),
+        ("--basis polynomial --degree 4", "Polynomial(degree=4)"),
+        ("--basis spline --degree 2", "BSpline(df=12, degree=2, of='value')"),
+        ("--method hollander2017 --degree 5", "Polynomial(degree=5)"),
+        ("--method zniyed2021 --df 6", "PiecewiseLinear(df=6)"),
+    ],
+)
+def test_a_basis_by_name(folder: Path, options: str, basis: str) -> None:
+    result = run(f"fit data.npz --rank 3 --starts 1 --max-sweeps 5 {options} -o model.npz")
+    assert result.exit_code == 0, result.output
+    assert basis in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--basis natural --degree 2", "The basis natural has no --degree: give --df, or another --basis."),
+        ("--method dreesen2015 --df 9", "The basis polynomial has no --df: give --degree"),
+        ("--method dreesen2015 --coupling 1", "--coupling is for methods with a λ, and dreesen2015 has none."),
+    ],
+)
+def test_options_that_a_basis_or_method_does_not_have_are_refused(folder: Path, options: str, says: str) -> None:
+    result = run(f"fit data.npz --rank 3 {options} -o model.npz")
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_the_paper_layout_gives_the_same_model(folder: Path) -> None:
     fit("-o model.npz")
     line = "fit paper.npz --rank 3 --starts 2 --max-sweeps 40 --paper-layout -o other.npz"

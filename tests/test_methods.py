@@ -129,7 +129,9 @@ def test_joint_coefficients_are_the_least_squares_fit(basis: ub.Polynomial, weig
     Q = root.T @ root + np.eye(6) if weighted else np.eye(6)
     u = W0 @ samples.X.T
     placement = basis.place(u)
-    a = joint_coefficients(samples, W0, W1, placement, u, placement.at(u), Q if weighted else None)
+    a = joint_coefficients(
+        samples, W0, W1, placement, u, placement.at(u), Projection.onto([None] * W0.shape[1]), Q if weighted else None
+    )
     slopes = placement.evaluate(a, placement.at(u), 1)[0]
     found = np.einsum("ij,js,jk->sik", W1[0], slopes, W0[0]).reshape(len(samples.X), -1)
     expected = brute_force(samples, W0, W1, placement.design(u, 1), Q)
@@ -247,3 +249,43 @@ def test_formulas_are_exact_for_quadratics(side: str, seed: int) -> None:
 def test_formulas_survive_points_that_coincide() -> None:
     for side in SHIFTS:
         assert np.isfinite(formula(np.array([0.0, 1.0, 1.0, 1.0, 2.0]), side).weights).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["dreesen2015", "hollander2017", "decuyper2022"])
+def test_constrained_functions_are_fitted_not_clipped(name: str, seed: int) -> None:
+    """With a constraint that is true a fit is not much worse than without."""
+    method = getattr(ub.methods, name)()
+    problem, _ = ub.datasets.monotone(S=60, rng=seed)
+    errors = []
+    for constraint in (None, ub.Increasing()):
+        fit = ub.decouple(problem, 3, basis=ub.BSpline(8), method=method, constraint=constraint, starts=2, rng=0)
+        assert fit.output_errors is not None
+        errors.append(fit.output_errors.max())
+    assert errors[1] < 2.0 * errors[0] + 60.0
+    assert all(branch.certified(ub.Increasing()) for branch in fit.model.branches)
+
+
+def test_joint_coefficients_under_a_constraint_are_the_best_feasible_ones() -> None:
+    """Optimality conditions in the coordinates in which the constraint reads z ≥ 0."""
+    _, samples, W0, W1 = a_point(0)
+    u = W0 @ samples.X.T
+    r = W0.shape[1]
+    placement = ub.BSpline(df=6).place(u)
+    projection = Projection.onto([ub.Increasing()] * r)
+    at = placement.at(u)
+    a = joint_coefficients(samples, W0, W1, placement, u, at, projection)
+    free = joint_coefficients(samples, W0, W1, placement, u, at, Projection.onto([None] * r))
+    J = samples.jacobian(slice(None))
+    D = np.einsum("ij,jk->ikj", W1[0], W0[0]).reshape(-1, r)
+
+    def slopes_gradient(coordinates: Array) -> Array:
+        residual = J - placement.evaluate(coordinates, at, 1)[0].T @ D.T
+        return placement.adjoint(at, (residual @ D).T[None], None)
+
+    T = projection.shape_matrices(placement, 1, r, 7)
+    z, push = projection.shape_coordinates(placement, a)[0], (T.mT @ slopes_gradient(a)[..., None])[0, ..., 0]
+    scale = np.abs(slopes_gradient(np.zeros_like(free))).max()
+    assert (np.diff(a) >= 0.0).all()
+    assert np.abs(push[:, 1:][z[:, 1:] > 1e-9]).max(initial=0.0) < 1e-6 * scale
+    assert push[:, 1:][z[:, 1:] <= 1e-9].max(initial=0.0) < 1e-6 * scale

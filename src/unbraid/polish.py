@@ -142,8 +142,9 @@ def enough(runs: Sequence[Run]) -> bool:
 
 def continued(search: Run, polished: Run) -> Run:
     """A run and its polish as one; a polish that gained nothing is forgotten."""
-    best = polished if polished.objective <= search.objective else search
-    return replace(best, status=polished.status, trace=joined_traces(search, polished), finished=True)
+    if polished.objective > search.objective:
+        return replace(search, status=polished.status, finished=True)
+    return replace(polished, trace=joined_traces(search, polished), finished=True)
 
 
 def joined_traces(first: Run, second: Run) -> Trace:

@@ -44,12 +44,41 @@ class Projection:
         mean_value = np.zeros(G.shape[:-1])
         if R is not None:
             mean_value = R.sum(axis=-1) / R.shape[-1] if weight is None else (R @ weight) / weight.sum()
+        return self.solve(placement, normal, mean_value)
+
+    def solve(self, placement: Placement, normal: NormalEquations, mean_value: Array) -> Array:
+        """Coordinates (starts, r, K) that solve the normal equations of every branch under its constraint."""
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))
             part = NormalEquations(*(None if array is None else array[some] for array in normal))  # type: ignore[arg-type]
             a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
         return a
+
+    def solve_together(self, placement: Placement, N: Array, b: Array) -> Array:
+        """Coordinates a (starts, r, K) of least ½ aᵀ N a - bᵀ a over all branches at once, under their constraints.
+
+        N is (starts, r, K, r, K), positive definite, b (starts, r, K).
+        """
+        B, r, K = b.shape
+        bounded = self.bounded(K)
+        if not bounded.any():
+            return minimise(N.reshape(B, r * K, r * K), b.reshape(B, r * K)).reshape(B, r, K)
+        T = self.shape_matrices(placement, B, r, K)
+        A = np.einsum("brkz,brklm,blmw->brzlw", T, N, T, optimize=True).reshape(B, r * K, r * K)
+        right = (T.mT @ b[..., None]).reshape(B, r * K)
+        z = minimise_nonnegative(A, right, ~bounded.ravel()).reshape(B, r, K)
+        return np.asarray((T @ z[..., None])[..., 0], dtype=np.float64)
+
+    def shape_matrices(self, placement: Placement, B: int, r: int, K: int) -> Array:
+        """The matrices T (B, r, K, K) with a = T z, z being the coordinates in which constraints read z ≥ 0."""
+        T = np.broadcast_to(np.eye(K), (B, r, K, K)).copy()
+        for constraint, branches in self.groups:
+            if constraint is not None:
+                some = (slice(None), list(branches))
+                sign = np.where(np.arange(K) < constraint.order, 1.0, float(constraint.sign))
+                T[some] = placement.select(some).integration_matrix(constraint.order) * sign
+        return T
 
     def feasible(self, placement: Placement, z: Array) -> Array:
         """Coordinates a (starts, r, K) of functions that obey the constraints, from any numbers z of that shape."""

@@ -38,16 +38,20 @@ class Task:
         A function of a module, so that another process can find it.
     settings
         Its arguments: numbers and texts. Other settings are another task, whatever the name.
+    made_of
+        Text of whatever else its rows depend on, and that may change: the source of a plug-in, say.
     """
 
     name: str
     function: Callable[..., Rows]
     settings: dict[str, Any]
+    made_of: str = ""
 
     @property
     def file_name(self) -> str:
         """Where its rows are kept: the name, and a digest of everything that the rows depend on."""
-        whole = json.dumps([self.function.__module__, self.function.__qualname__, self.settings], sort_keys=True)
+        parts = [self.function.__module__, self.function.__qualname__, self.settings, *filter(None, [self.made_of])]
+        whole = json.dumps(parts, sort_keys=True)
         return f"{self.name}-{hashlib.sha256(whole.encode()).hexdigest()[:12]}.json"
 
 

@@ -20,7 +20,13 @@ from unbraid.tasks import Rows
 @click.command("compare", short_help="Methods side by side on systems with a known answer.")
 @click.option("--system", "system_names", multiple=True, help="Only this system; may be repeated.")
 @click.option("--method", "method_names", multiple=True, help="Only this method; may be repeated.")
-@click.option("--noise", "noises", type=float, multiple=True, help="Only this share of noise; may be repeated.")
+@click.option(
+    "--noise",
+    "noises",
+    type=click.FloatRange(0.0, 1.0),
+    multiple=True,
+    help="Only this share of noise, 0.05 for 5 %; may be repeated.",
+)
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Draws of every system.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of samples, noise and starts.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as there are cores by default.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from unbraid import methods
-from unbraid.bases import BSpline
+from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, print_table, progress_bar, say
@@ -65,8 +65,7 @@ Tables, with columns by name, by pattern or from first to last:
 @names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
 @names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
 @layout_options
-@click.option("--df", type=int, help="Degrees of freedom of a branch; 12, or the method's own basis.")
-@click.option("--degree", type=int, help="Polynomial degree of a branch; 3, or the method's own basis.")
+@basis_options
 @shape_options
 @click.option("--coupling", type=float, help="Weight of values against Jacobians; the method's own by default.")
 @click.option("--starts", type=int, default=16, show_default=True, help="How many random starts.")
@@ -83,6 +82,7 @@ def command(
     jacobians: tuple[str, ...],
     layout: str | None,
     paper_layout: bool,
+    basis_name: str | None,
     df: int | None,
     degree: int | None,
     coupling: float | None,
@@ -104,9 +104,7 @@ def command(
     """
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
-    basis = (
-        None if df is None and degree is None else BSpline(12 if df is None else df, 3 if degree is None else degree)
-    )
+    basis = chosen_basis(basis_name, df, degree, solver)
     check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
     samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
     with progress_bar("Decoupling") as callback:
@@ -139,6 +137,8 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
     """The method, with its own settings where none were given."""
     method = METHODS[name]()
     if coupling is not None:
+        if not method.coupled:
+            raise click.UsageError(f"--coupling is for methods with a λ, and {name} has none.")
         method = replace(method, coupling=as_coupling(coupling))
     if max_sweeps is not None:
         method = replace(method, stopping=replace(method.stopping, max_sweeps=max_sweeps))

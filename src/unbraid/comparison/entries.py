@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +69,15 @@ def systems() -> dict[str, System]:
 def contenders() -> dict[str, Contender]:
     """All contenders, by name, in the order of their files."""
     return {module.CONTENDER.name: module.CONTENDER for module in modules("contenders")}
+
+
+def source_of(part: str, name: str) -> str:
+    """The text of the file that an entry comes from: when it is edited, what was computed with it is outdated."""
+    for module in modules(part):
+        names = [one.name for one in module.SYSTEMS] if part == "systems" else [module.CONTENDER.name]
+        if name in names:
+            return inspect.getsource(module)
+    return ""
 
 
 def modules(part: str) -> list[Any]:

@@ -46,12 +46,21 @@ def summary(rows: Rows, command: str) -> str:
         "# Methods side by side",
         f"unbraid {__version__}, {runs} draws a cell, {SAMPLES} samples to fit and {FRESH} fresh ones to test. "
         f"Made by `{command}`.",
-        "Errors are those of the worst output on fresh points, in %: median over the draws, and the worst draw.",
+        "Noise is a share of the spread of each output and of the size of its slopes; fresh points have none. Errors "
+        "are those of the worst output on fresh points, in %: median over the draws, and the worst draw. In the figure "
+        "marks are medians, bars reach from the best draw to the worst, and the dotted line is 1 %. Polynomials get "
+        "the degree and splines the df that belong to the system, all methods its rank; random starts are 16, for "
+        "Decuyper 2022 two.",
         "![Errors on fresh points](compare.svg)",
     ]
     for noise in distinct(rows, "noise"):
         parts += [f"## {level(noise).capitalize()}", errors_table(rows, noise)]
-    parts += ["## Success, directions and time", details_table(rows)]
+    parts += [
+        "## Success, directions and time",
+        "How many draws have an error below 1 %, or below the noise if that is larger; the median angle of the worst "
+        "branch to its true direction, where that is known; the median time of a fit.",
+        details_table(rows),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -116,7 +125,7 @@ def comparison_figure(rows: Rows) -> Figure:
         for line in range(len(names) - 1):
             axes.axhline(line + 0.5, color="0.85", linewidth=0.8)
     panels[0].set_yticks(range(len(names)), [systems()[name].title for name in names])
-    panels[0].invert_yaxis()
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside upper center", ncols=min(len(methods), 1 + 2 * len(noises)), frameon=False

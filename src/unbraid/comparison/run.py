@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.arrays import Array
-from unbraid.comparison.entries import contenders, systems
+from unbraid.comparison.entries import contenders, source_of, systems
 from unbraid.fit import errors_on
 from unbraid.metrics import direction_angles
 from unbraid.problem import Problem
@@ -28,6 +28,7 @@ def comparison_tasks(
             f"{system}-{noise:g}-{contender}",
             cell,
             {"system": system, "noise": noise, "contender": contender, "runs": runs, "seed": seed},
+            source_of("systems", system) + source_of("contenders", contender),
         )
         for system in system_names
         for noise in noises

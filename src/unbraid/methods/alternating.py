@@ -29,6 +29,7 @@ class AlternatingMethod(Method):
     """
 
     weighted: ClassVar[bool] = True
+    coupled: ClassVar[bool] = True
     anchored: bool
     normalised: bool
 

@@ -23,6 +23,8 @@ class Method(ABC):
     ----------
     weighted
         Whether its sweeps know weights of samples.
+    coupled
+        Whether λ has a say in its sweeps.
     name
         What to call it in results.
     basis
@@ -44,6 +46,7 @@ class Method(ABC):
     """
 
     weighted: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
     name: str
     basis: Basis
     stopping: Stopping

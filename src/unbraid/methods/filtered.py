@@ -60,7 +60,7 @@ def decuyper2022(
 
     Notes
     -----
-    A sweep solves a dense problem with r S unknowns, O((n m + n + r) r² S³), where the other methods are linear in S.
+    A sweep solves a dense problem with r S unknowns, O(r³ S³), where the other methods are linear in S.
     Results depend much on the start: give one by `init=` where there is one.
 
     Examples

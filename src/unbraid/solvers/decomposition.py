@@ -17,7 +17,6 @@ from unbraid.bases import Basis
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
-from unbraid.kernels.quadratics import minimise
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import GivenModel, happened
@@ -125,14 +124,15 @@ class Decomposition:
         placement = self.basis.place(u)
         it = Iterates(W0, W1, placement, np.zeros((*W0.shape[:2], self.basis.size)))
         if self.samples.F is None:
-            return replace(it, a=joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u)))
+            a = joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u), self.projection)
+            return replace(it, a=a)
         here = Linearised.at(replace(self.samples, J=None), 1.0, self.offset, it)
-        (B, r, K), first = it.a.shape, W1.shape[-2] + W0.shape[-1]
+        r, first = it.a.shape[1], W1.shape[-2] + W0.shape[-1]
         N, b = here.normal_matrix()[:, :, first:, :, first:], here.descent()[..., first:]
         penalty = placement.chosen_penalty(N, b, here.misfits()[1], self.samples.F.size)
         if penalty is not None:
             N[:, np.arange(r), :, np.arange(r), :] += np.moveaxis(penalty, 1, 0)
-        N, b = N.reshape(B, r * K, r * K), b.reshape(B, r * K)
-        level = np.einsum("bpp->b", N)[:, None] / (r * K)
-        np.einsum("bpp->bp", N)[...] += 1e-14 * np.where(level > 0.0, level, 1.0)  # constants are the offset's
-        return replace(it, a=minimise(N, b).reshape(B, r, K))
+        diagonal = np.einsum("brkrk->brk", N)
+        level = diagonal.mean(axis=(-2, -1), keepdims=True)
+        diagonal += 1e-14 * np.where(level > 0.0, level, 1.0)  # constants are the offset's
+        return replace(it, a=self.projection.solve_together(placement, N, b))

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from unbraid.arrays import Array, IndexArray
-from unbraid.bases import Basis
+from unbraid.bases import Basis, NormalEquations
 from unbraid.gauge import directions
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
@@ -207,17 +207,19 @@ class Filtered:
         )
 
     def _with_functions(self, W0: Array, W1: Array, V: Array) -> Iterates:
-        """Functions of the basis through (u, V), by least squares."""
+        """Functions of the basis through (u, V), by least squares, smoothed and constrained where asked."""
         u = W0 @ self.samples.X.T
         placement = self.basis.place(u)
-        design = placement.design(u)
-        a = np.stack(
-            [
-                [np.linalg.lstsq(B, v)[0] for B, v in zip(Bs, vs.T, strict=True)]
-                for Bs, vs in zip(design, V, strict=True)
-            ]
-        )
-        return Iterates(W0, W1, placement, a)
+        design, values = placement.design(u), V.mT
+        gram, right = design.mT @ design, (design.mT @ values[..., None])[..., 0]
+        penalty = placement.penalty()
+        if penalty is None:
+            square = np.sum(values * values, axis=-1)
+            alone = gram[..., None, :, None, :], right[..., None, :]
+            chosen = placement.chosen_penalty(*alone, square, u.shape[-1])
+            penalty = None if chosen is None else chosen[..., 0, :, :]
+        normal = NormalEquations(gram, right, design.mean(axis=-2), penalty)
+        return Iterates(W0, W1, placement, self.projection.solve(placement, normal, values.mean(axis=-1)))
 
 
 def slopes(u: Array, V: Array, side: str) -> Array:

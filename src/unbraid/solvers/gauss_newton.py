@@ -149,14 +149,7 @@ class GaussNewton:
         if not self.projection.bounded(self.basis.size).any():
             return None
         B, r = placement.domain().shape[:2]
-        K = self.basis.size
-        T = np.broadcast_to(np.eye(K), (B, r, K, K)).copy()
-        for constraint, branches in self.projection.groups:
-            if constraint is not None:
-                some = (slice(None), list(branches))
-                sign = np.where(np.arange(K) < constraint.order, 1.0, float(constraint.sign))
-                T[some] = placement.select(some).integration_matrix(constraint.order) * sign
-        return T
+        return self.projection.shape_matrices(placement, B, r, self.basis.size)
 
     def _trial(self, state: State) -> tuple[Iterates, Array]:
         """The models one step ahead, and the decrease of the objective that the quadratic model promises."""

@@ -19,7 +19,8 @@ from unbraid.arrays import Array, blocks
 from unbraid.bases import Placement
 from unbraid.iterate import Measure
 from unbraid.kernels import factors
-from unbraid.kernels.quadratics import minimise, pseudo_inverse
+from unbraid.kernels.quadratics import pseudo_inverse
+from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.alternating import AlternatingProjection, State
 
@@ -32,7 +33,7 @@ class JointProjection(AlternatingProjection):
 
     def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, at: Any, coupling: float) -> Array:
         u = W0 @ state.samples.X.mT
-        return joint_coefficients(state.samples, W0, W1, placement, u, at, self.entry_weight)
+        return joint_coefficients(state.samples, W0, W1, placement, u, at, self.projection, self.entry_weight)
 
     def _outer(self, state: State, coupling: float) -> Array:
         if self.entry_weight is None:
@@ -83,7 +84,14 @@ def solved(A: Array, b: Array) -> Array:
 
 
 def joint_coefficients(
-    samples: Samples, W0: Array, W1: Array, placement: Placement, u: Array, at: Any, Q: Array | None = None
+    samples: Samples,
+    W0: Array,
+    W1: Array,
+    placement: Placement,
+    u: Array,
+    at: Any,
+    projection: Projection,
+    Q: Array | None = None,
 ) -> Array:
     """The coordinates a (B, r, K) of all branches that fit the Jacobians best; their mean values are zero."""
     D = factors.khatri_rao(W1, W0)
@@ -108,8 +116,6 @@ def joint_coefficients(
     level = np.einsum("brkrk->b", N)[:, None, None] / (r * K)
     pin = level[..., None] * mean[..., :, None] * mean[..., None, :] / np.sum(mean * mean, axis=-1)[..., None, None]
     N[:, every, :, every, :] += np.moveaxis(pin, 1, 0)
-    scale = 1.0 / np.sqrt(np.maximum(np.einsum("brkrk->brk", N), 1e-300)).reshape(B, r * K)
-    H = N.reshape(B, r * K, r * K) * scale[:, :, None] * scale[:, None, :]
-    np.einsum("bpp->bp", H)[...] += 1e-13
-    a: Array = (minimise(H, right.reshape(B, r * K) * scale) * scale).reshape(B, r, K)
-    return a
+    diagonal = np.einsum("brkrk->brk", N)
+    diagonal += 1e-13 * np.maximum(diagonal, 1e-300)
+    return projection.solve_together(placement, N, right)

@@ -1,0 +1,50 @@
+"""The basis that options of `unbraid fit` ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from unbraid.bases import Basis, BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
+from unbraid.methods import Method
+
+Options = dict[str, int]
+
+BASES: dict[str, tuple[Callable[..., Basis], tuple[str, ...]]] = {
+    "spline": (BSpline, ("df", "degree")),
+    "smoothing": (SmoothingSpline, ("df", "degree")),
+    "natural": (NaturalCubic, ("df",)),
+    "linear": (PiecewiseLinear, ("df",)),
+    "polynomial": (Polynomial, ("degree",)),
+}
+"""What --basis takes: the kind, and which of --df and --degree it has."""
+
+
+def basis_options(function: click.decorators.FC) -> click.decorators.FC:
+    """--basis, --df and --degree."""
+    for option in (
+        click.option("--degree", type=int, help="Polynomial degree of a branch; the basis' own by default."),
+        click.option("--df", type=int, help="Degrees of freedom of a branch; the basis' own by default."),
+        click.option(
+            "--basis",
+            "basis_name",
+            type=click.Choice(list(BASES)),
+            help="What branches are made of; the method's own by default. With noise: smoothing.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def chosen_basis(name: str | None, df: int | None, degree: int | None, method: Method) -> Basis | None:
+    """The basis, or None for the method's own."""
+    given: Options = {option: value for option, value in (("df", df), ("degree", degree)) if value is not None}
+    if name is None and not given:
+        return None
+    name = name or next(key for key, (kind, _) in BASES.items() if isinstance(method.basis, kind))  # type: ignore[arg-type]
+    make, options = BASES[name]
+    for option in given:
+        if option not in options:
+            raise click.UsageError(f"The basis {name} has no --{option}: give --{options[0]}, or another --basis.")
+    return make(**given)
