@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",
         "methods decouple decouple_each datasets notes",
-        "plots reports reproduction comparison",
+        "plots estimator reports reproduction comparison",
         "__init__",
         "cli",
         "__main__",

@@ -10,42 +10,19 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("pages")  # blocks build on the ones before: all in one process
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/functions.md")
+PAGES = ("README.md", "docs/functions.md", "docs/sklearn.md")
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def blocks_of(page: str) -> list[tuple[str, int, str]]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return [(page, text.count("\n", 0, match.start(1)), match[1]) for match in FENCE.finditer(text)]
-
-
-BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-
-
-@pytest.fixture(scope="module")
-def namespaces() -> dict[str, dict[str, Any]]:
-    return {page: {"__name__": page} for page in PAGES}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("readme")
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_every_page_has_code(page: str) -> None:
-    assert blocks_of(page)
-
-
-@pytest.mark.parametrize(("page", "line", "code"), BLOCKS, ids=[f"{page} line {line + 1}" for page, line, _ in BLOCKS])
-def test_block_runs(
-    page: str,
-    line: int,
-    code: str,
-    namespaces: dict[str, dict[str, Any]],
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(folder)
+def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One test a page: blocks need those before them, and tests may be spread over processes."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    exec(compile("\n" * line + code, str(ROOT / page), "exec"), namespaces[page])
+    names: dict[str, Any] = {"__name__": "page"}
+    blocks = list(FENCE.finditer(text))
+    assert blocks
+    for block in blocks:
+        line = text.count("\n", 0, block.start(1))  # so that a traceback has the page's line
+        exec(compile("\n" * line + block[1], page, "exec"), names)

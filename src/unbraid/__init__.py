@@ -1,5 +1,8 @@
 """unbraid: pull a multivariate function apart into univariate strands, f(x) ≈ W1 g(W0 x)."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from unbraid import datasets, methods, metrics, plots
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
@@ -12,6 +15,23 @@ from unbraid.problem import Problem
 from unbraid.progress import Progress
 from unbraid.status import Status
 from unbraid.version import __version__ as __version__
+
+LAZY = {"DecouplingRegressor": "unbraid.estimator"}
+"""Names whose modules import other packages, and are imported when they are first asked for."""
+
+if TYPE_CHECKING:
+    from unbraid.estimator import DecouplingRegressor as DecouplingRegressor
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})
+
 
 __all__ = [
     "BSpline",

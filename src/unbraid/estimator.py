@@ -1,0 +1,220 @@
+"""A scikit-learn regressor. Needs scikit-learn, which the extra `sklearn` brings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.arrays import Array
+from unbraid.bases import Basis, BSpline, SmoothingSpline
+from unbraid.constraints import Constraint
+from unbraid.decouple import decouple
+from unbraid.errors import DataError, MissingDependencyError, check_whole
+from unbraid.fit import Fit
+from unbraid.methods import Method
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem, check_finite, numbers
+from unbraid.status import Status
+
+try:
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingDependencyError(
+        "DecouplingRegressor needs scikit-learn 1.6 or newer: pip install 'unbraid[sklearn]'."
+    ) from error
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
+class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """f(x) ≈ W1 g(W0 x) + bias with r univariate branches g, as a scikit-learn regressor.
+
+    Parameters
+    ----------
+    rank
+        r, how many branches, or ``"auto"``.
+    df
+        Degrees of freedom of a branch, a cubic `BSpline` (of lower degree where df < 3). Where there are no more than
+        df distinct samples, it is one less than those. None: with Jacobians a `SmoothingSpline`; with values only,
+        where noise is the danger, the cube root of the number of samples, from 3 to 12; with a `method` its own basis.
+    basis
+        Any basis instead, such as ``ub.SmoothingSpline()``. It is taken as it is, and df does not matter.
+    constraint
+        One for all branches, such as ``ub.Increasing()``, or a sequence with one (or None) a branch.
+    method
+        From `unbraid.methods`; the default solver if None.
+    polish
+        Whether Gauss–Newton steps follow the method's sweeps. None: yes for the default solver only.
+    starts
+        How many random starts; the best one counts.
+    random_state
+        None, a seed or a NumPy `RandomState`. The same seed gives the same model.
+
+    Attributes
+    ----------
+    model_
+        The `DecoupledModel`.
+    fit_
+        The `Fit`: the model, and how it came about.
+    n_features_in_, feature_names_in_
+        How many inputs there are, and their names where X had any.
+
+    Notes
+    -----
+    Inputs need no scaling. Samples that occur more than once count as one of larger weight, so that a weight of 2 and a
+    sample given twice are the same. Ctrl-C keeps the best model found until then, and is passed on. For other data,
+    such as Jacobians only or gaps, use `decouple`.
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+    >>> y = np.exp(X[:, 0] + X[:, 1]) + (X[:, 1] - X[:, 2]) ** 2
+    >>> regressor = ub.DecouplingRegressor(rank=2, random_state=0).fit(X[:150], y[:150])
+    >>> bool(regressor.score(X[150:], y[150:]) > 0.99)
+    True
+    >>> regressor.jacobian(X).shape
+    (200, 3)
+    """
+
+    def __init__(
+        self,
+        rank: int | Literal["auto"] = 3,
+        *,
+        df: int | None = None,
+        basis: Basis | None = None,
+        constraint: Constraint | Sequence[Constraint | None] | None = None,
+        method: Method | None = None,
+        polish: bool | None = None,
+        starts: int = 16,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.rank: Any = rank
+        self.df = df
+        self.basis = basis
+        self.constraint = constraint
+        self.method = method
+        self.polish = polish
+        self.starts = starts
+        self.random_state = random_state
+
+    model_: DecoupledModel
+    fit_: Fit
+
+    def fit(self, X: Any, y: Any, jac: Any = None, sample_weight: Any = None) -> Self:
+        """Find the model.
+
+        Parameters
+        ----------
+        X
+            (S, m), the points; a data frame will do.
+        y
+            (S,) or (S, n), the values.
+        jac
+            (S, n, m), the Jacobians, jac[s, i, k] = ∂y_i/∂x_k at sample s, or None; (S, m) where there is one output.
+        sample_weight
+            (S,), how much each sample counts, or None: all the same.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        values = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        jacobians = None if jac is None else as_jacobians(jac, values, X)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise DataError("sample_weight is zero throughout: at least one sample has to count.")
+        problem = merged(X, values, jacobians, weights)
+        if problem.S == 1:
+            raise DataError(f"Of {len(X)} samples only 1 distinct sample counts: at least 2 are needed.")
+        basis = self.basis
+        if basis is None and (self.df is not None or self.method is None):
+            basis = basis_for(problem, self.df)
+        self.fit_ = decouple(
+            problem,
+            self.rank,
+            basis=basis,
+            constraint=self.constraint,
+            method=self.method,
+            polish=self.polish,
+            starts=self.starts,
+            rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        self.model_ = self.fit_.model
+        self._single_output = y.ndim == 1
+        if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
+            raise KeyboardInterrupt
+        if not self.fit_.status.converged:
+            warnings.warn(self.fit_.status.advice, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The values at X (S, m): (S, n), or (S,) if y was."""
+        points = self._points(X)
+        values = self.model_(points)
+        return values[:, 0] if self._single_output else values
+
+    def jacobian(self, X: Any) -> Array:
+        """The Jacobians at X (S, m): (S, n, m), or the gradients (S, m) if y was (S,)."""
+        points = self._points(X)
+        jacobians = self.model_.jacobian(points)
+        return jacobians[:, 0] if self._single_output else jacobians
+
+    def _points(self, X: Any) -> Array:
+        check_is_fitted(self)
+        points: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return points
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:
+    """Jacobians as (S, n, m), or a sentence about why they are not."""
+    J = numbers("jac", jac)
+    expected = (*y.shape, X.shape[1])
+    if J.shape != expected and not (y.shape[1] == 1 and J.shape == X.shape):
+        hint = " Its last two axes look swapped." if J.shape == (len(X), X.shape[1], y.shape[1]) else ""
+        raise DataError(f"jac must be (S, n, m) = {expected}, or (S, m) with one output, got {J.shape}.{hint}")
+    check_finite("jac", J)
+    return J.reshape(expected)
+
+
+def merged(X: Array, F: Array, J: Array | None, weights: Array) -> Problem:
+    """The problem of the distinct samples that count, in a fixed order, each with the weight of all its copies.
+
+    Least squares does not change by it, and a weight of 2 gives the same problem as a sample given twice, to the last
+    bit. Without it sums would round differently, and whatever looks at the number of samples would see another one.
+    """
+    m, n = X.shape[1], F.shape[1]
+    columns = [X, F] if J is None else [X, F, J.reshape(len(J), -1)]
+    counts = weights > 0.0
+    rows, which = np.unique(np.hstack(columns)[counts], axis=0, return_inverse=True)
+    total = np.bincount(which.ravel(), weights[counts])
+    return Problem(
+        rows[:, :m],
+        rows[:, m : m + n],
+        None if J is None else rows[:, m + n :].reshape(-1, n, m),
+        None if np.all(total == total[0]) else total,
+    )
+
+
+def basis_for(problem: Problem, df: int | None) -> Basis:
+    """Cubic splines of df degrees of freedom, or of a number that suits the problem, and never too many for it."""
+    if df is not None:
+        check_whole("df", df, 1)
+    elif problem.J is None:
+        df = min(max(round(problem.S ** (1 / 3)), 3), 12)
+    elif problem.S >= 6:
+        return SmoothingSpline(df=min(28, problem.S // 2))
+    else:
+        df = problem.S
+    df = min(df, problem.S - 1)
+    return BSpline(df, degree=min(3, df))

@@ -1,0 +1,265 @@
+"""The scikit-learn regressor: the estimator checks, what it adds to them, and that it adds no numerics."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import unbraid as ub
+from unbraid.arrays import Array
+from unbraid.estimator import DecouplingRegressor, basis_for, merged
+
+PROBLEM, TRUTH = ub.datasets.trig(S=60, rng=0)
+X, Y, J = PROBLEM.X, np.array(PROBLEM.F), np.array(PROBLEM.J)
+
+
+def small(**settings: Any) -> DecouplingRegressor:
+    return DecouplingRegressor(**{"rank": 2, "starts": 2, "random_state": 0} | settings)
+
+
+@parametrize_with_checks([DecouplingRegressor()])  # type: ignore[untyped-decorator]
+def test_estimator_check(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+# What comes out
+
+
+def test_it_is_decouple_on_the_distinct_samples() -> None:
+    problem = merged(X, Y, J, np.ones(len(X)))
+    regressor = DecouplingRegressor(rank=3, df=9, starts=2, random_state=5).fit(X, Y, jac=J)
+    seed = int(np.random.RandomState(5).randint(2**31 - 1))
+    fit = ub.decouple(problem, 3, basis=ub.BSpline(df=9), starts=2, rng=seed)
+    np.testing.assert_array_equal(regressor.predict(X), fit.model(X))
+    assert regressor.fit_.model is regressor.model_
+
+
+@pytest.mark.parametrize("jac", [None, J])
+def test_outputs_have_the_shape_of_y(jac: Array | None) -> None:
+    several = small().fit(X, Y, jac=jac)
+    column = small().fit(X, Y[:, :1], jac=None if jac is None else jac[:, :1])
+    single = small().fit(X, Y[:, 0], jac=None if jac is None else jac[:, 0])
+    assert several.predict(X).shape == (60, 2)
+    assert several.jacobian(X).shape == (60, 2, 2)
+    assert column.predict(X).shape == (60, 1)
+    assert column.jacobian(X).shape == (60, 1, 2)
+    assert single.predict(X).shape == (60,)
+    assert single.jacobian(X).shape == (60, 2)
+    np.testing.assert_array_equal(single.predict(X), column.predict(X)[:, 0])
+    np.testing.assert_array_equal(single.jacobian(X), column.jacobian(X)[:, 0])
+
+
+def test_jacobians_recover_the_paper_system() -> None:
+    fresh, _ = ub.datasets.trig(S=500, rng=1)
+    regressor = DecouplingRegressor(rank=3, random_state=0).fit(X, Y, jac=J)
+    assert regressor.score(fresh.X, fresh.F) > 0.999
+    assert ub.metrics.jacobian_error(np.array(fresh.J), regressor.jacobian(fresh.X)) < 0.01
+
+
+def test_constraints_are_certified() -> None:
+    regressor = small(constraint=ub.Increasing()).fit(X, Y)
+    assert all(branch.certified(ub.Increasing()) for branch in regressor.model_.branches)
+
+
+# Weights
+
+
+def test_a_weight_is_a_number_of_copies_also_with_jacobians() -> None:
+    weights = np.arange(60) % 4
+    weighted = small().fit(X, Y, jac=J, sample_weight=weights)
+    repeated = small().fit(X.repeat(weights, axis=0), Y.repeat(weights, axis=0), jac=J.repeat(weights, axis=0))
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+
+
+def test_the_order_of_samples_does_not_matter() -> None:
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_array_equal(small().fit(X, Y).predict(X), small().fit(X[order], Y[order]).predict(X))
+
+
+def test_samples_at_one_point_with_different_values_stay_apart() -> None:
+    problem = merged(np.zeros((3, 1)), np.array([[1.0], [2.0], [1.0]]), None, np.array([1.0, 3.0, 1.0]))
+    assert problem.F is not None
+    np.testing.assert_array_equal(problem.F, [[1.0], [2.0]])
+    np.testing.assert_array_equal(np.asarray(problem.weights), [2.0, 3.0])
+
+
+def test_equal_weights_are_no_weights() -> None:
+    assert merged(X, Y, None, np.full(60, 0.3)).weights is None
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("S", "jac", "df", "basis"),
+    [
+        (2, False, None, ub.BSpline(df=1, degree=1)),
+        (3, True, None, ub.BSpline(df=2, degree=2)),
+        (5, False, None, ub.BSpline(df=3)),
+        (60, False, None, ub.BSpline(df=4)),
+        (60, True, None, ub.SmoothingSpline(df=28)),
+        (20, True, None, ub.SmoothingSpline(df=10)),
+        (60, True, 7, ub.BSpline(df=7)),
+        (60, False, 2, ub.BSpline(df=2, degree=2)),
+        (10, False, 20, ub.BSpline(df=9)),
+    ],
+)
+def test_df_suits_the_samples(S: int, jac: bool, df: int | None, basis: Any) -> None:
+    assert basis_for(ub.Problem(X[:S], Y[:S], J[:S] if jac else None), df) == basis
+
+
+def test_a_basis_is_taken_as_it_is_and_a_method_has_its_own() -> None:
+    assert small(basis=ub.NaturalCubic(df=5), df=9).fit(X, Y).fit_.basis == ub.NaturalCubic(df=5)
+    method = ub.methods.zniyed2021(max_sweeps=5)
+    with pytest.warns(ConvergenceWarning, match="budget ran out"):
+        regressor = small(method=method).fit(X, Y, jac=J)
+    assert regressor.fit_.basis == method.basis
+    with pytest.raises(ub.UnbraidError, match="too few"):
+        small(basis=ub.BSpline(df=70)).fit(X, Y)
+
+
+def test_the_same_random_state_gives_the_same_model() -> None:
+    one, two = (small(random_state=np.random.RandomState(1)).fit(X, Y).predict(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    np.random.seed(0)  # noqa: NPY002, what scikit-learn's None listens to
+    one = small(random_state=None).fit(X, Y).predict(X)
+    np.random.seed(0)  # noqa: NPY002
+    np.testing.assert_array_equal(small(random_state=None).fit(X, Y).predict(X), one)
+
+
+def test_rank_is_what_decouple_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = []
+
+    def noted(problem: ub.Problem, rank: Any, **settings: Any) -> ub.Fit:
+        ranks.append(rank)
+        return ub.decouple(problem, 1, **settings)
+
+    monkeypatch.setattr("unbraid.estimator.decouple", noted)
+    small(rank="auto").fit(X, Y)
+    assert ranks == ["auto"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "message"),
+    [
+        ({"rank": 0}, {}, "rank must be"),
+        ({"df": 0}, {}, "df must be a whole number"),
+        ({"df": 4.5}, {}, "df must be a whole number"),
+        ({"random_state": "seed"}, {}, "seed"),
+        ({}, {"jac": J.mT[:, :, :1]}, "jac must be .* Its last two axes look swapped"),
+        ({}, {"jac": J[:50]}, "jac must be"),
+        ({}, {"jac": np.where(J.max() - 1e-9 < J, np.nan, J)}, "jac has 1 entry that is NaN"),
+        ({}, {"sample_weight": np.zeros(60)}, "zero"),
+        ({}, {"sample_weight": np.eye(60)[0]}, "only 1 distinct sample"),
+        ({}, {"sample_weight": -np.ones(60)}, "Negative values"),
+    ],
+)
+def test_misuse_is_refused(settings: dict[str, Any], data: dict[str, Any], message: str) -> None:
+    y = Y[:, 0] if "swapped" in message else Y
+    with pytest.raises(ValueError, match=message):
+        small(**settings).fit(X, y, **data)
+
+
+# With the rest of scikit-learn
+
+
+def test_clone_copy_and_pickle() -> None:
+    regressor = small(basis=ub.SmoothingSpline(), constraint=[ub.Convex(), None], method=ub.methods.default())
+    assert clone(regressor).get_params() == regressor.get_params()
+    regressor.fit(X, Y, jac=J)
+    for again in (pickle.loads(pickle.dumps(regressor)), copy.deepcopy(regressor)):
+        np.testing.assert_array_equal(again.predict(X), regressor.predict(X))
+        np.testing.assert_array_equal(again.jacobian(X), regressor.jacobian(X))
+        assert repr(again.fit_) == repr(regressor.fit_)
+
+
+def test_grid_search_over_rank_and_df_splits_jacobians_and_weights() -> None:
+    search = GridSearchCV(small(), {"rank": [1, 3], "df": [6, 10]}, cv=2)
+    search.fit(X, Y, jac=J, sample_weight=np.ones(60))
+    assert search.best_params_["rank"] == 3
+    assert search.predict(X).shape == (60, 2)
+
+
+def test_metadata_routing_reaches_fit() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        regressor = small().set_fit_request(jac=True, sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(scaler, regressor)
+        slopes = J * X.std(axis=0)  # with respect to what the scaler gives
+        scores = cross_validate(pipeline, X, Y, cv=2, params={"jac": slopes, "sample_weight": np.ones(60)})
+        pipeline.fit(X, Y, jac=slopes)
+    assert len(scores["test_score"]) == 2
+    assert pipeline[-1].fit_.jacobian_error is not None
+
+
+def test_data_frames_give_names() -> None:
+    frame, target = pd.DataFrame(X, columns=["speed", "load"]), pd.DataFrame(Y, columns=["a", "b"])
+    regressor = small().fit(frame, target)
+    assert list(regressor.feature_names_in_) == ["speed", "load"]
+    np.testing.assert_array_equal(regressor.predict(frame), small().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        regressor.predict(frame[["load", "speed"]])
+    with pytest.warns(UserWarning, match="feature names"):
+        regressor.predict(X)
+
+
+def test_a_fit_that_did_not_converge_warns_with_advice() -> None:
+    with pytest.warns(ConvergenceWarning, match="max_sweeps"):
+        small(method=ub.methods.dejonghe2025(max_sweeps=2)).fit(X, Y, jac=J)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small().fit(X, Y)
+
+
+def test_ctrl_c_ends_a_grid_search_and_leaves_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = replace(ub.decouple(ub.Problem(X, Y), 1, starts=1, rng=0), status=ub.Status.INTERRUPTED)
+    monkeypatch.setattr("unbraid.estimator.decouple", lambda *_, **__: fit)
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(small(), {"rank": [1, 2]}, cv=2).fit(X, Y)
+    regressor = small()
+    with pytest.raises(KeyboardInterrupt):
+        regressor.fit(X, Y)
+    np.testing.assert_array_equal(regressor.predict(X), fit.model(X))
+
+
+# Importing
+
+
+def test_the_name_is_there_before_scikit_learn_is_imported() -> None:
+    assert "DecouplingRegressor" in dir(ub)
+    assert ub.DecouplingRegressor is DecouplingRegressor
+    with pytest.raises(AttributeError, match="no attribute 'Regressor'"):
+        getattr(ub, "Regressor")  # noqa: B009
+
+
+def test_without_scikit_learn_a_sentence_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["sklearn"] = None
+from unbraid import *
+import unbraid as ub
+try:
+    ub.DecouplingRegressor
+except ub.UnbraidError as error:
+    print(isinstance(error, ImportError), error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("True ")
+    assert "pip install 'unbraid[sklearn]'" in done.stdout
