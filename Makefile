@@ -16,7 +16,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/unbraid demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypothesis import settings
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
 TESTS = Path(__file__).parent
 for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py, and the plain twin
     sys.path.insert(0, str(shared))

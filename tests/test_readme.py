@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("pages")  # blocks build on the ones before: all in one process
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/functions.md", "docs/sklearn.md")
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
