@@ -17,13 +17,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
 
 from unbraid.errors import FileError
 from unbraid.files import reason, replacing
 from unbraid.threads import single_blas_thread
 
 Rows = list[dict[str, Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -95,20 +97,53 @@ def run_tasks(
 
 def in_processes(tasks: Sequence[Task], jobs: int, enter: Callable[[int, Rows], None]) -> None:
     """Execute the tasks in so many processes, and `enter` each result as it comes."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=(os.getpid(),))
-    try:
-        pending: dict[Future[Rows], int] = {pool.submit(execute, task): k for k, task in enumerate(tasks)}
+    with Workers(jobs) as workers:
+        workers.each(execute, [(task,) for task in tasks], enter)
+
+
+class Workers:
+    """So many processes, for several rounds of work; with one job the work is done in this process.
+
+    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        context, parent = multiprocessing.get_context("spawn"), (os.getpid(),)
+        self.pool = (
+            None
+            if jobs == 1
+            else ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=parent)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.pool is None:
+            return
+        if kind is not None:
+            for process in list((self.pool._processes or {}).values()):  # they would finish what they have begun
+                process.terminate()
+        self.pool.shutdown(wait=kind is None, cancel_futures=True)
+
+    def each(
+        self,
+        function: Callable[..., Result],
+        arguments: Sequence[tuple[Any, ...]],
+        enter: Callable[[int, Result], object],
+    ) -> None:
+        """Call a function of a module with each of the arguments, and `enter` number and result as they come."""
+        if self.pool is None:
+            for k, one in enumerate(arguments):
+                enter(k, function(*one))
+            return
+        pending: dict[Future[Result], int] = {self.pool.submit(function, *one): k for k, one in enumerate(arguments)}
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in done:
                 enter(pending.pop(future), future.result())
-    except BaseException:
-        for process in list((pool._processes or {}).values()):  # they would finish what they have begun
-            process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
 def begin_worker(parent: int) -> None:
