@@ -10,6 +10,7 @@ from unbraid.fit import Fit
 from unbraid.iterate import Progress
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
+from unbraid.selection import Selection, select
 from unbraid.status import Status
 from unbraid.version import __version__ as __version__
 
@@ -28,6 +29,7 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "Selection",
     "SmoothingSpline",
     "Status",
     "UnbraidError",
@@ -36,4 +38,5 @@ __all__ = [
     "methods",
     "metrics",
     "plots",
+    "select",
 ]

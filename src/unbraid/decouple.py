@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from unbraid.units import Units
 
 def decouple(
     problem: Problem,
-    rank: int,
+    rank: int | Literal["auto"],
     *,
     basis: Basis | None = None,
     constraint: Constraint | Sequence[Constraint | None] | None = None,
@@ -55,7 +56,8 @@ def decouple(
     problem
         The samples.
     rank
-        r, how many branches.
+        r, how many branches. "auto": as many as `select` recommends with the same settings and half the starts; its
+        reason is the first of the fit's notes.
     basis
         What the branches are made of; the method's own if None.
     constraint
@@ -90,6 +92,8 @@ def decouple(
     began = time.perf_counter()
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
+    if isinstance(rank, str):
+        return at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
@@ -116,6 +120,42 @@ def decouple(
         return as_fit(problem, rank, method, basis, constraints, units, best, runs, cut, began)
 
 
+def at_best_rank(
+    problem: Problem,
+    rank: str,
+    basis: Basis,
+    constraint: Constraint | Sequence[Constraint | None] | None,
+    method: Method,
+    starts: int,
+    init: DecoupledModel | None,
+    rng: np.random.Generator,
+    callback: Callback | None,
+) -> Fit:
+    """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
+    from unbraid.selection import select  # which decouples
+
+    began = time.perf_counter()
+    if rank != "auto":
+        raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
+    check_whole("starts", starts, 1)
+    if init is not None:
+        raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
+    half = max(1, starts // 2)
+    selection = select(
+        problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
+    )
+    if selection.interrupted:
+        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
+        fit = replace(fit, notes=(selection.reason, *fit.notes))
+    else:
+        fit = selection.fit(starts=starts, rng=rng, callback=callback)
+    return replace(fit, seconds=time.perf_counter() - began)
+
+
+RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
+"""What is accepted."""
+
+
 def as_fit(
     problem: Problem,
     rank: int,
@@ -133,7 +173,6 @@ def as_fit(
     jacobian_error, output_errors = errors_on(problem, model)
     summaries = tuple(summary(run, runs[0], units) for run in runs)
     status = ending(problem, best.status if cut is None else cut)
-    coefficients = rank * (problem.n + problem.m - 1 + basis.size - 1)
     return Fit(
         model=model,
         status=status,
@@ -146,8 +185,13 @@ def as_fit(
         method=method.name,
         basis=basis,
         constraints=constraints,
-        notes=notes_on(problem, coefficients, summaries, status, jacobian_error, output_errors),
+        notes=notes_on(problem, unknowns(problem, rank, basis), summaries, status, jacobian_error, output_errors),
     )
+
+
+def unknowns(problem: Problem, rank: int, basis: Basis) -> int:
+    """How many numbers a model has, beside its bias and what scaling leaves open."""
+    return rank * (problem.n + problem.m - 1 + basis.size - 1)
 
 
 def ending(problem: Problem, status: Status) -> Status:
@@ -188,7 +232,8 @@ def check_settings(
     """Refuse what cannot work, with advice; the constraints, one per branch."""
     if not isinstance(problem, Problem):
         raise SettingError(f"problem must be an unbraid.Problem, got {type(problem).__name__}: use Problem(X, F, J).")
-    check_whole("rank", rank, 1)
+    if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < 1:
+        raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
     check_whole("starts", starts, 1)
     if not isinstance(basis, Basis):
         given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.errors import DataError
 from unbraid.jacobians import Function, sample_function
 
@@ -125,6 +125,19 @@ class Problem:
             raise DataError(f"X must be (S, m), got shape {points.shape}.")
         check_finite("X", points)
         return cls(points, *sample_function(f, points, jacobian))
+
+    def part(self, which: slice | IndexArray | BoolArray) -> Self:
+        """Some of the samples.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> problem.part(slice(80))
+        Problem(S=80 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
+        F, J = self.F, self.J
+        return type(self)(self.X[which], None if F is None else F[which], None if J is None else J[which])
 
     @property
     def S(self) -> int:

@@ -145,6 +145,19 @@ class Workers:
             for future in done:
                 enter(pending.pop(future), future.result())
 
+    def map(
+        self, function: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], tick: Callable[[], object]
+    ) -> list[Result]:
+        """The results of all, in the order of the arguments; `tick` is called as each comes."""
+        results: dict[int, Result] = {}
+
+        def enter(k: int, result: Result) -> None:
+            results[k] = result
+            tick()
+
+        self.each(function, arguments, enter)
+        return [results[k] for k in range(len(arguments))]
+
 
 def begin_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end with it even where it was killed."""
