@@ -5,6 +5,7 @@ from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, Sm
 from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.coupling import GrowingCoupling
 from unbraid.decouple import decouple
+from unbraid.diagnostics import Diagnostics, diagnose
 from unbraid.errors import UnbraidError
 from unbraid.fit import Fit
 from unbraid.iterate import Progress
@@ -20,6 +21,7 @@ __all__ = [
     "Convex",
     "DecoupledModel",
     "Decreasing",
+    "Diagnostics",
     "Fit",
     "GrowingCoupling",
     "Increasing",
@@ -35,6 +37,7 @@ __all__ = [
     "UnbraidError",
     "datasets",
     "decouple",
+    "diagnose",
     "methods",
     "metrics",
     "plots",

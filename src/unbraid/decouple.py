@@ -19,7 +19,7 @@ from unbraid.gauge import row_lengths
 from unbraid.iterate import Callback, Run
 from unbraid.jacobians import local_slopes
 from unbraid.methods import Method, default
-from unbraid.metrics import direction_angles
+from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
 from unbraid.polish import Polish, measured_anew, polish_runs
@@ -286,5 +286,6 @@ def unswept(solver: Search[Any], model: GivenModel) -> Run:
 def summary(run: Run, best: Run, units: Units) -> StartSummary:
     """How a start ended, beside the best one."""
     angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
+    match = factor_match(best.best.W0[0], best.best.W1[0], run.best.W0[0], run.best.W1[0])
     cut = run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
-    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished and not cut)
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, match, run.finished and not cut)
