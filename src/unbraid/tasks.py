@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from unbraid.errors import FileError
 from unbraid.files import reason, replacing
 from unbraid.threads import single_blas_thread
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from types import TracebackType
 
 Rows = list[dict[str, Any]]
 Result = TypeVar("Result")
@@ -108,12 +109,7 @@ class Workers:
     """
 
     def __init__(self, jobs: int) -> None:
-        context, parent = multiprocessing.get_context("spawn"), (os.getpid(),)
-        self.pool = (
-            None
-            if jobs == 1
-            else ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=parent)
-        )
+        self.pool = None if jobs == 1 else new_pool(jobs)
 
     def __enter__(self) -> Self:
         return self
@@ -139,6 +135,8 @@ class Workers:
             for k, one in enumerate(arguments):
                 enter(k, function(*one))
             return
+        from concurrent.futures import FIRST_COMPLETED, wait
+
         pending: dict[Future[Result], int] = {self.pool.submit(function, *one): k for k, one in enumerate(arguments)}
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
@@ -157,6 +155,15 @@ class Workers:
 
         self.each(function, arguments, enter)
         return [results[k] for k in range(len(arguments))]
+
+
+def new_pool(jobs: int) -> ProcessPoolExecutor:
+    """So many processes; what they need takes time to import, which those who never ask for them are spared."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=(os.getpid(),))
 
 
 def begin_worker(parent: int) -> None:
