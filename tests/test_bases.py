@@ -40,6 +40,12 @@ def random_a(basis: Basis, seed: int, *lead: int) -> Array:
     return np.random.default_rng(seed).standard_normal((*lead, basis.size))
 
 
+@every_basis
+def test_a_basis_can_be_had_in_other_sizes(basis: Basis) -> None:
+    assert basis.of_size(basis.size) == basis
+    assert basis.of_size(basis.size + 3).size == basis.size + 3
+
+
 # Values, slopes and second derivatives.
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import unbraid as ub
 from unbraid.cli import app
 from unbraid.comparison.entries import contenders, systems
-from unbraid.comparison.run import FRESH, SAMPLES, cell, part, with_noise
+from unbraid.comparison.run import FRESH, SAMPLES, cell, with_noise
 
 
 def compare(folder: Path, *options: str) -> str:
@@ -45,7 +45,7 @@ def test_all_contenders_see_the_same_samples() -> None:
         assert [row["run"] for row in rows] == [0, 1]
     for _ in range(2):
         whole, _ = systems()["dreesen_a"].draw(SAMPLES + FRESH, np.random.default_rng([3, 0, 0]))
-        seen.append(with_noise(part(whole, slice(SAMPLES)), 0.05, np.random.default_rng([3, 1, 0])))
+        seen.append(with_noise(whole.take(slice(SAMPLES)), 0.05, np.random.default_rng([3, 1, 0])))
     np.testing.assert_array_equal(seen[0].J, seen[1].J)
 
 

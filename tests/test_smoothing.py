@@ -15,7 +15,7 @@ from registry import CONSTRAINTS, seeds
 from unbraid.arrays import Array
 from unbraid.bases.smoothing import FIRST, PlacedSmoothing
 from unbraid.branch import FittedBranch
-from unbraid.comparison.run import part, with_noise
+from unbraid.comparison.run import with_noise
 from unbraid.constraints import Constraint
 from unbraid.fit import errors_on
 from unbraid.iterate import Iterates
@@ -41,7 +41,7 @@ METHODS = [
 def noisy_trig(noise: float = 0.05, S: int = 100, seed: int = 0) -> tuple[ub.Problem, ub.Problem]:
     """Samples with noise, and fresh ones without."""
     whole, _ = ub.datasets.trig(S + 500, rng=seed)
-    return with_noise(part(whole, slice(S)), noise, np.random.default_rng(seed)), part(whole, slice(S, None))
+    return with_noise(whole.take(slice(S)), noise, np.random.default_rng(seed)), whole.take(slice(S, None))
 
 
 # The penalty.
@@ -168,8 +168,8 @@ def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: s
     errors = []
     for seed in range(5):
         whole = drawn(name, 600, seed)
-        train = with_noise(part(whole, slice(100)), 0.05, np.random.default_rng([seed, 1]))
-        fresh = part(whole, slice(100, None))
+        train = with_noise(whole.take(slice(100)), 0.05, np.random.default_rng([seed, 1]))
+        fresh = whole.take(slice(100, None))
         models = [
             ub.decouple(train, rank, basis=basis, starts=8, rng=seed).model
             for basis in (ub.SmoothingSpline(28), ub.BSpline(28))

@@ -8,11 +8,13 @@ from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, Sm
 from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.coupling import GrowingCoupling
 from unbraid.decouple import decouple
+from unbraid.diagnostics import Diagnostics, diagnose
 from unbraid.errors import UnbraidError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 from unbraid.progress import Progress
+from unbraid.selection import Selection, select
 from unbraid.status import Status
 from unbraid.version import __version__ as __version__
 
@@ -39,6 +41,7 @@ __all__ = [
     "Convex",
     "DecoupledModel",
     "Decreasing",
+    "Diagnostics",
     "Fit",
     "GrowingCoupling",
     "Increasing",
@@ -48,12 +51,15 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "Selection",
     "SmoothingSpline",
     "Status",
     "UnbraidError",
     "datasets",
     "decouple",
+    "diagnose",
     "methods",
     "metrics",
     "plots",
+    "select",
 ]

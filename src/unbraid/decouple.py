@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from unbraid.gauge import row_lengths
 from unbraid.iterate import Run
 from unbraid.jacobians import local_slopes
 from unbraid.methods import Method, default
-from unbraid.metrics import direction_angles
+from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
 from unbraid.polish import Polish, measured_anew, polish_runs
@@ -38,7 +39,7 @@ from unbraid.units import Units
 
 def decouple(
     problem: Problem,
-    rank: int,
+    rank: int | Literal["auto"],
     *,
     basis: Basis | None = None,
     constraint: Constraint | Sequence[Constraint | None] | None = None,
@@ -56,7 +57,8 @@ def decouple(
     problem
         The samples.
     rank
-        r, how many branches.
+        r, how many branches. "auto": as many as `select` recommends with the same settings and half the starts; its
+        reason is the first of the fit's notes.
     basis
         What the branches are made of; the method's own if None.
     constraint
@@ -91,6 +93,8 @@ def decouple(
     began = time.perf_counter()
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
+    if isinstance(rank, str):
+        return at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     problem = problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
@@ -120,6 +124,42 @@ def decouple(
         return as_fit(problem, rank, method, basis, constraints, units, best, runs, cut, began)
 
 
+def at_best_rank(
+    problem: Problem,
+    rank: str,
+    basis: Basis,
+    constraint: Constraint | Sequence[Constraint | None] | None,
+    method: Method,
+    starts: int,
+    init: DecoupledModel | None,
+    rng: np.random.Generator,
+    callback: Callback | None,
+) -> Fit:
+    """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
+    from unbraid.selection import select  # which decouples
+
+    began = time.perf_counter()
+    if rank != "auto":
+        raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
+    check_whole("starts", starts, 1)
+    if init is not None:
+        raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
+    half = max(1, starts // 2)
+    selection = select(
+        problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
+    )
+    if selection.interrupted:
+        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
+        fit = replace(fit, notes=(selection.reason, *fit.notes))
+    else:
+        fit = selection.fit(starts=starts, rng=rng, callback=callback)
+    return replace(fit, seconds=time.perf_counter() - began)
+
+
+RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
+"""What is accepted."""
+
+
 def as_fit(
     problem: Problem,
     rank: int,
@@ -137,7 +177,6 @@ def as_fit(
     jacobian_error, output_errors = errors_on(problem, model)
     summaries = tuple(summary(run, runs[0], units) for run in runs)
     status = ending(problem, best.status if cut is None else cut)
-    coefficients = rank * (problem.n + problem.m - 1 + basis.size - 1)
     return Fit(
         model=model,
         status=status,
@@ -150,8 +189,13 @@ def as_fit(
         method=method.name,
         basis=basis,
         constraints=constraints,
-        notes=notes_on(problem, coefficients, summaries, status, jacobian_error, output_errors),
+        notes=notes_on(problem, unknowns(problem, rank, basis), summaries, status, jacobian_error, output_errors),
     )
+
+
+def unknowns(problem: Problem, rank: int, basis: Basis) -> int:
+    """How many numbers a model has, beside its bias and what scaling leaves open."""
+    return rank * (problem.n + problem.m - 1 + basis.size - 1)
 
 
 def ending(problem: Problem, status: Status) -> Status:
@@ -193,7 +237,8 @@ def check_settings(
     """Refuse what cannot work, with advice; the constraints, one per branch."""
     if not isinstance(problem, Problem):
         raise SettingError(f"problem must be an unbraid.Problem, got {type(problem).__name__}: use Problem(X, F, J).")
-    check_whole("rank", rank, 1)
+    if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < 1:
+        raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
     check_whole("starts", starts, 1)
     if not isinstance(basis, Basis):
         given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)
@@ -252,5 +297,6 @@ def unswept(solver: Search[Any], model: GivenModel) -> Run:
 def summary(run: Run, best: Run, units: Units) -> StartSummary:
     """How a start ended, beside the best one."""
     angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
+    match = factor_match(best.best.W0[0], best.best.W1[0], run.best.W0[0], run.best.W1[0])
     cut = run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
-    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, run.finished and not cut)
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, match, run.finished and not cut)

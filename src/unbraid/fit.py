@@ -36,6 +36,8 @@ class StartSummary:
         How it ended.
     angle
         The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched.
+    match
+        Its factor match score with the best start (`metrics.factor_match`), in the solver's units.
     finished
         False if it was left after the search, because others were better, or enough had agreed.
     """
@@ -44,6 +46,7 @@ class StartSummary:
     sweeps: int
     status: Status
     angle: float
+    match: float
     finished: bool = True
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The paper's measures of error, and angles between directions."""
+"""The paper's measures of error, and how near decouplings are to each other."""
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,23 @@ def direction_angles(W: npt.ArrayLike, W_hat: npt.ArrayLike) -> Array:
     rows, columns = linear_sum_assignment(between)
     angles: Array = between[rows, columns]
     return angles
+
+
+def factor_match(W0: npt.ArrayLike, W1: npt.ArrayLike, W0_hat: npt.ArrayLike, W1_hat: npt.ArrayLike) -> float:
+    """The factor match score of two decouplings: the mean over branches of |cos| between rows of W0 (r, m) times |cos|
+    between columns of W1 (n, r), branches matched one to one so that it is largest. 1 where they are the same.
+
+    Examples
+    --------
+    >>> factor_match([[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0]], [[0.0, -3.0], [2.0, 0.0]], [[5.0, 1.0]])
+    1.0
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    inner, outer = same_shape("W0", W0, W0_hat), same_shape("W1", W1, W1_hat)
+    cosines = [np.cos(np.radians(angles_between(*pair))) for pair in (inner, (outer[0].T, outer[1].T))]
+    rows, columns = linear_sum_assignment(-cosines[0] * cosines[1])
+    return float(np.mean((cosines[0] * cosines[1])[rows, columns]))
 
 
 def angles_between(A: Array, B: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,19 @@ from unbraid.branch import Branch
 from unbraid.errors import DataError, MissingDependencyError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
+from unbraid.selection import Row, Selection
+from unbraid.selection.rule import EXACT
+from unbraid.selection.words import differences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#999999"
+GREEN, RED, PURPLE, SKY, BLACK = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000"
 """Of Okabe and Ito's palette, which colour-blind readers can tell apart."""
+LINES = (BLUE, RED, GREEN, PURPLE, SKY, BLACK)
+MARKERS = "osD^vP"
+"""For lines that colour alone should not tell apart."""
 MARGIN = 0.12
 """How far beyond the training range a curve is drawn, as a share of that range."""
 PANEL = (3.4, 3.0)
@@ -76,6 +84,63 @@ def branches(
     else:
         panels[0].legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panels
+
+
+def selection(selection: Selection, ax: Axes | None = None) -> Axes:
+    """Draw held-out errors against the rank, one line per basis and λ, with the recommended candidate in a ring.
+
+    Parameters
+    ----------
+    selection
+        What `select` returns.
+    ax
+        Matplotlib axes; new ones if None.
+
+    Returns
+    -------
+    Axes
+        Bars are one standard error. Errors below 1e-8, which count as exact, are drawn there. Where only one rank was
+        tried, errors are drawn against the number of unknowns.
+    """
+    check_matplotlib()
+    if not isinstance(selection, Selection):
+        raise DataError(f"selection draws what ub.select returns, got a {type(selection).__name__}.")
+    panel = new_axes(1)[0] if ax is None else ax
+    rows = selection.rows
+    by_rank = len({row.settings.rank for row in rows}) > 1
+
+    def across(row: Row) -> int:
+        return row.settings.rank if by_rank else row.unknowns
+
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        name = ", ".join(f"{name} = {value}" for name, value in differences(row.settings, rows).items())
+        lines.setdefault(name if by_rank else "", []).append(row)
+    looks = zip(itertools.cycle(LINES), itertools.cycle(MARKERS), strict=False)
+    for (name, line), (colour, marker) in zip(lines.items(), looks, strict=False):
+        x, error, bar = np.array([(across(row), max(row.error, EXACT), row.standard_error) for row in line]).T
+        down = np.minimum(bar, 0.9 * error)  # a bar that reaches below zero has no end on a logarithmic axis
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4.5, "linewidth": 1.4, "capsize": 3.0}
+        panel.errorbar(x, error, yerr=(down, bar), label=name or "held-out error, ± one standard error", **look)
+    chosen = selection.chosen
+    ring: dict[str, Any] = {
+        "color": ORANGE,
+        "marker": "o",
+        "markersize": 15.0,
+        "markeredgewidth": 2.2,
+        "fillstyle": "none",
+    }
+    panel.plot(across(chosen), max(chosen.error, EXACT), linestyle="none", label="recommended", **ring)
+    if min(row.error for row in rows) <= EXACT:
+        panel.axhline(EXACT, color=GREY, linestyle=":", linewidth=1.0, label="exact")
+    panel.set_yscale("log")
+    if by_rank:
+        panel.set_xticks(sorted({row.settings.rank for row in rows}))
+    panel.set_xlabel("rank" if by_rank else "unknowns")
+    panel.set_ylabel("held-out error, relative, squared")
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(loc="upper right", framealpha=0.8, edgecolor="none", fontsize="small")
+    return panel
 
 
 def draw(panel: Axes, branch: Branch | AlignedBranch, truth: Callable[[Array], Array] | None) -> None:

@@ -222,7 +222,15 @@ class Problem:
         return not any(array is not None and np.isnan(array).any() for array in (self.F, self.J))
 
     def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
-        """The problem of some of the samples."""
+        """The problem of some of the samples.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> problem.take(slice(80))
+        Problem(S=80 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
         return Problem(
             self.X[index],
             None if self.F is None else self.F[index],

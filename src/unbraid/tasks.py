@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from unbraid.errors import FileError
 from unbraid.files import reason, replacing
 from unbraid.threads import single_blas_thread
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from types import TracebackType
+
 Rows = list[dict[str, Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -99,20 +102,72 @@ def run_tasks(
 
 def in_processes(tasks: Sequence[Task], jobs: int, enter: Callable[[int, Rows], None]) -> None:
     """Execute the tasks in so many processes, and `enter` each result as it comes."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=(os.getpid(),))
-    try:
-        pending: dict[Future[Rows], int] = {pool.submit(execute, task): k for k, task in enumerate(tasks)}
+    with Workers(jobs) as workers:
+        workers.each(execute, [(task,) for task in tasks], enter)
+
+
+class Workers:
+    """So many processes, for several rounds of work; with one job the work is done in this process.
+
+    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.pool = None if jobs == 1 else new_pool(jobs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.pool is None:
+            return
+        if kind is not None:
+            for process in list((self.pool._processes or {}).values()):  # they would finish what they have begun
+                process.terminate()
+        self.pool.shutdown(wait=kind is None, cancel_futures=True)
+
+    def each(
+        self,
+        function: Callable[..., Result],
+        arguments: Sequence[tuple[Any, ...]],
+        enter: Callable[[int, Result], object],
+    ) -> None:
+        """Call a function of a module with each of the arguments, and `enter` number and result as they come."""
+        if self.pool is None:
+            for k, one in enumerate(arguments):
+                enter(k, function(*one))
+            return
+        from concurrent.futures import FIRST_COMPLETED, wait
+
+        pending: dict[Future[Result], int] = {self.pool.submit(function, *one): k for k, one in enumerate(arguments)}
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in done:
                 enter(pending.pop(future), future.result())
-    except BaseException:
-        for process in list((pool._processes or {}).values()):  # they would finish what they have begun
-            process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+
+    def map(
+        self, function: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], tick: Callable[[], object]
+    ) -> list[Result]:
+        """The results of all, in the order of the arguments; `tick` is called as each comes."""
+        results: dict[int, Result] = {}
+
+        def enter(k: int, result: Result) -> None:
+            results[k] = result
+            tick()
+
+        self.each(function, arguments, enter)
+        return [results[k] for k in range(len(arguments))]
+
+
+def new_pool(jobs: int) -> ProcessPoolExecutor:
+    """So many processes; what they need takes time to import, which those who never ask for them are spared."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker, initargs=(os.getpid(),))
 
 
 def begin_worker(parent: int) -> None:

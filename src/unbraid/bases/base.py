@@ -46,6 +46,10 @@ class Basis(ABC):
         """How many coefficients a branch has, the constant among them."""
 
     @abstractmethod
+    def of_size(self, size: int) -> Self:
+        """The same kind of functions with so many coefficients."""
+
+    @abstractmethod
     def place(self, u: Array, evenness: float = 0.0) -> Placement:
         """Fix knots or range from branch inputs u (..., S); each leading entry on its own.
 

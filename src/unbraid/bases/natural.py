@@ -21,7 +21,7 @@ It has two rows that are not of the identity, and is applied without being forme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -67,6 +67,9 @@ class NaturalCubic(Basis):
     @property
     def size(self) -> int:
         return self.df + 1
+
+    def of_size(self, size: int) -> Self:
+        return replace(self, df=size - 1)
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedNatural:
         return PlacedNatural(PlacedSpline(breakpoints(u, self.df, evenness), 3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -35,6 +35,9 @@ class Polynomial(Basis):
     @property
     def size(self) -> int:
         return self.degree + 1
+
+    def of_size(self, size: int) -> Self:
+        return replace(self, degree=size - 1)
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedPolynomial:
         return PlacedPolynomial(breakpoints(u, 1), self.degree)

@@ -77,6 +77,9 @@ class SmoothingSpline(SplineBasis):
         if self.smoothing is not None:
             check_number("smoothing", self.smoothing, 0.0)
 
+    def of_size(self, size: int) -> Self:
+        return replace(self, df=size - 1)
+
     def untuned(self) -> Self:
         return replace(self, smoothing=FIRST) if self.smoothing is None else self
 

@@ -17,7 +17,7 @@ because a clamped spline starts at a_0. Scaling or shifting u moves the knots an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -91,6 +91,9 @@ class BSpline(SplineBasis):
         if self.of not in ("value", "slope"):
             raise SettingError(f"of must be 'value' or 'slope', got {self.of!r}.")
 
+    def of_size(self, size: int) -> Self:
+        return replace(self, df=size - 1)
+
     def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
         if self.of == "value":
             return super().paper_coefficients(placement, a)
@@ -113,6 +116,9 @@ class PiecewiseLinear(SplineBasis):
 
     def __post_init__(self) -> None:
         check_whole("df", self.df, 1)
+
+    def of_size(self, size: int) -> Self:
+        return replace(self, df=size - 1)
 
 
 @dataclass(frozen=True)

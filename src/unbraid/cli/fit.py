@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -41,9 +42,20 @@ def shape_options(function: click.decorators.FC) -> click.decorators.FC:
     return function
 
 
+def as_rank(context: click.Context, option: click.Parameter, given: str) -> int | Literal["auto"]:
+    """A whole number, or auto."""
+    if given == "auto":
+        return "auto"
+    try:
+        return int(given)
+    except ValueError:
+        raise click.BadParameter(f"{given!r} is neither a whole number nor auto.") from None
+
+
 EXAMPLES = """\b
 Arrays:
   unbraid fit samples.npz --rank 3 -o model.npz
+  unbraid fit samples.npz --rank auto -o model.npz
   unbraid fit folder --rank 3 -o model.npz
   unbraid fit X.npy --outputs F.npy --jacobians J.npy --rank 3 -o model.npz
   unbraid fit samples.mat --rank 3 -o model.npz
@@ -60,7 +72,13 @@ Tables, with columns by name, by pattern or from first to last:
 
 @click.command("fit", short_help="Decouple the samples in a file.", epilog=EXAMPLES)
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--rank", type=int, required=True, help="How many branches.")
+@click.option(
+    "--rank",
+    callback=as_rank,
+    metavar="INTEGER|auto",
+    required=True,
+    help="How many branches; auto: as many as predict held-out samples best.",
+)
 @names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
 @names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
 @names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
@@ -76,7 +94,7 @@ Tables, with columns by name, by pattern or from first to last:
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
 def command(
     data: Path,
-    rank: int,
+    rank: int | Literal["auto"],
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     jacobians: tuple[str, ...],

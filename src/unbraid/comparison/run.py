@@ -42,7 +42,7 @@ def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Row
     rows = []
     for run in range(runs):
         whole, truth = chosen.draw(SAMPLES + FRESH, np.random.default_rng([seed, 0, run]))
-        train, fresh = part(whole, slice(SAMPLES)), part(whole, slice(SAMPLES, None))
+        train, fresh = whole.take(slice(SAMPLES)), whole.take(slice(SAMPLES, None))
         noisy = with_noise(train, noise, np.random.default_rng([seed, 1, run]))
         fit = method.fit(noisy, chosen, np.random.default_rng([seed, 2, run]))
         jacobian_error, outputs = errors_on(fresh, fit.model)
@@ -65,12 +65,6 @@ def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Row
             }
         )
     return rows
-
-
-def part(problem: Problem, which: slice) -> Problem:
-    """Some of the samples."""
-    F, J = problem.F, problem.J
-    return Problem(problem.X[which], None if F is None else F[which], None if J is None else J[which])
 
 
 def with_noise(problem: Problem, noise: float, rng: np.random.Generator) -> Problem:

@@ -1,0 +1,230 @@
+"""What a fit is worth: is the decoupling unique, do starts agree, which branches are alike, which matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.errors import DataError, SettingError
+from unbraid.fit import Fit, StartSummary
+from unbraid.metrics import angles_between
+from unbraid.problem import Problem, counted
+from unbraid.samples import Samples
+from unbraid.solvers.linearised import Linearised
+from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units
+from unbraid.units import Units, positive
+
+PARALLEL = 5.0
+"""Degrees below which two directions count as parallel."""
+CANCELLING = 0.01
+"""Two branches cancel where the square of their sum is below this share of their squares' sum."""
+NEGLIGIBLE = 1e-3
+"""A share of what there is to explain below which a branch hardly matters."""
+AS_LOW, ZERO = 1.05, 1e-20
+"""Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
+SAME = 0.99
+"""A factor match score from which on two starts have found the same decoupling."""
+
+
+class ParallelPair(NamedTuple):
+    """Two branches that look along about the same direction.
+
+    `one` and `other` count from 0; `angle` is in degrees, in balanced units. They are `cancelling` where their sum is
+    small against both, and `mergeable` where one branch would do for both: their mix of outputs is the same, or
+    their curve is.
+    """
+
+    one: int
+    other: int
+    angle: float
+    cancelling: bool
+    mergeable: bool
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Diagnostics:
+    """What `diagnose` found.
+
+    Attributes
+    ----------
+    rank
+        r.
+    generic
+        Whether generic Jacobians of this size determine a decoupling of this rank as tensors already. None without
+        Jacobians.
+    flat
+        The ways to change the model and nothing at the samples, to first order: how many there are, and how many of
+        them only trade curves among branches. None where there are too many unknowns to tell.
+    match
+        The mean factor match score between the best start and the others that ended as low: 1 where all found the same.
+        None where there is no other.
+    compared
+        How many starts ended as low, the best one among them.
+    parallel
+        Pairs of branches along about the same direction.
+    values, slopes
+        The share of the variance of F, and of ‖J‖², that each branch has by itself, (r,), each output in units of its
+        own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
+    """
+
+    rank: int
+    generic: bool | None
+    flat: Flat | None
+    match: float | None
+    compared: int
+    parallel: tuple[ParallelPair, ...]
+    values: Array | None
+    slopes: Array | None
+
+    @property
+    def unique(self) -> bool | None:
+        """Whether the model is locally unique, up to order, sign, scale and constants of branches; None: not tested."""
+        return None if self.flat is None else self.flat.directions == 0
+
+    @property
+    def importance(self) -> Array:
+        """How much each branch matters, (r,): the mean of `values` and `slopes`, or the one there is."""
+        given = [shares for shares in (self.values, self.slopes) if shares is not None]
+        return np.asarray(np.mean(given, axis=0))
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What follows, in sentences."""
+        return (*on_uniqueness(self), *on_starts(self), *on_branches(self))
+
+    def __repr__(self) -> str:
+        if self.flat is None:
+            unique = "not tested, there are too many unknowns"
+        else:
+            unique = "yes, locally" if self.unique else f"no, {counted(self.flat.directions, 'flat direction')}"
+        bound = (
+            "" if self.generic is None else f"; the bound for generic Jacobians is {'' if self.generic else 'not '}met"
+        )
+        same = "not known" if self.match is None else f"factor match score {self.match:.3f}"
+        lines = [
+            f"Diagnostics of a fit of rank {self.rank}",
+            f"  unique      {unique}{bound}",
+            f"  replicable  {same}, {counted(self.compared, 'start')} ended as low as the best",
+        ]
+        for name, shares in (("F", self.values), ("J", self.slopes)):
+            if shares is not None:
+                lines.append(f"  shares of {name} " + ", ".join(f"{100.0 * share:.3g}" for share in shares) + " %")
+        return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
+
+
+def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
+    """Look at a fit and the samples it was made from: unique, replicable, which branches are alike, which matter.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0), problem)
+    >>> found.unique, found.generic
+    (True, False)
+    >>> bool(found.match > 0.999), found.parallel
+    (True, ())
+    """
+    if not isinstance(fit, Fit):
+        raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
+    if not isinstance(problem, Problem):
+        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    model = fit.model
+    if (problem.n, problem.m) != (model.n, model.m):
+        raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
+    units = Units.balanced(problem)
+    at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
+    low = ending_as_low(fit.starts)
+    return Diagnostics(
+        rank=model.rank,
+        generic=generically_unique(problem, model.rank),
+        flat=flat_directions(problem, model),
+        match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
+        compared=len(low),
+        parallel=tuple(parallel_pairs(at)),
+        values=None if problem.F is None else value_shares(problem.F / units.f_scale, at),
+        slopes=None if problem.J is None else slope_shares(at),
+    )
+
+
+def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
+    """The finished starts that are as good as the best, which comes first."""
+    return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
+
+
+def value_shares(F: Array, at: Linearised) -> Array:
+    """Of the variance of each output, averaged over outputs: (r,)."""
+    spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
+    size = at.iterates.W1[0] * np.std(at.values[0], axis=0)
+    return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
+
+
+def slope_shares(at: Linearised) -> Array:
+    """Of ‖J‖² in balanced units: (r,)."""
+    return np.asarray(np.diagonal(products(at)) / at.samples.norm)
+
+
+def products(at: Linearised) -> Array:
+    """Inner products (r, r) of what the branches add to the Jacobians, in balanced units."""
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes[0]
+    return np.asarray((G.T @ G) * (W1.T @ W1) * (W0 @ W0.T))
+
+
+def parallel_pairs(at: Linearised) -> Iterator[ParallelPair]:
+    """Those within `PARALLEL` degrees."""
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes[0]
+    inner = products(at)
+    inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
+    for i, j in combinations(range(len(W0)), 2):
+        if inputs[i, j] < PARALLEL:
+            both = inner[i, i] + inner[j, j]
+            cancelling = bool(both + 2.0 * inner[i, j] < CANCELLING * both)
+            alike = bool(min(outputs[i, j], curves[i, j]) < PARALLEL)
+            yield ParallelPair(i, j, float(inputs[i, j]), cancelling, alike and not cancelling)
+
+
+def on_uniqueness(found: Diagnostics) -> Iterator[str]:
+    """Whether other models are as good."""
+    if found.flat is None or found.flat.directions == 0:
+        return
+    turning, curves = found.flat.directions - found.flat.curves, found.flat.curves
+    if turning:
+        yield (
+            f"Branches can turn, in {counted(turning, 'way')}, without any change at the samples: other directions are "
+            "as good. Use a smaller rank, a smaller df, or more samples."
+        )
+    else:
+        yield (
+            f"Directions are determined, but branches can trade curves, such as straight lines, in "
+            f"{counted(curves, 'way')} without any change at the samples: their shapes are known up to that."
+        )
+
+
+def on_starts(found: Diagnostics) -> Iterator[str]:
+    """Whether other starts found the same."""
+    if found.match is not None and found.match < SAME:
+        yield (
+            f"{found.compared} starts ended equally low and differ in what they found (factor match score "
+            f"{found.match:.2f}): do not read much into single branches."
+        )
+
+
+def on_branches(found: Diagnostics) -> Iterator[str]:
+    """Which ones do not stand by themselves."""
+    for pair in found.parallel:
+        both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
+        if pair.cancelling:
+            yield f"{both} and nearly cancel, so only their sum means something: try rank {found.rank - 1}."
+        elif pair.mergeable:
+            yield f"{both}, and one branch would do for both: try rank {found.rank - 1}."
+        else:
+            yield f"{both}: they are two curves of one input, and other mixes of the two do as well."
+    small = [str(j + 1) for j in np.flatnonzero(found.importance < NEGLIGIBLE)]
+    if small:
+        which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"
+        yield f"{which} less than {100.0 * NEGLIGIBLE:g} % of what there is to explain: a smaller rank may do."

@@ -1,0 +1,103 @@
+"""The candidates in turn, rank by rank, and which one is kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from unbraid.progress import Callback, Progress
+from unbraid.selection.rule import as_good, clearly_better, exact, finer, lowest
+from unbraid.selection.validation import Row, Settings, Validation
+from unbraid.tasks import Workers
+
+MISSES = 2
+"""So many ranks in a row that bring nothing end a path."""
+
+
+class Path:
+    """A path in progress: what has been computed until now, whatever happens next.
+
+    Attributes
+    ----------
+    rows
+        The candidates, complete, in order.
+    finer
+        Candidates that show whether a finer basis does what a further branch does.
+    kept
+        The best candidate of the highest rank that was worth its unknowns.
+    """
+
+    def __init__(
+        self, validation: Validation, candidates: Sequence[Settings], ends_early: bool, callback: Callback | None
+    ) -> None:
+        self.validation, self.candidates = validation, candidates
+        self.ends_early, self.callback = ends_early, callback
+        self.rows: list[Row] = []
+        self.finer: list[Row] = []
+        self.kept: Row | None = None
+        self.judged: list[int] = []
+        self.fits = 0
+
+    @property
+    def best(self) -> Row:
+        """The one kept, or, where Ctrl-C came before any was, the best of what there is."""
+        return lowest(self.rows) if self.kept is None else self.kept
+
+    def walk(self, workers: Workers, jobs: int) -> None:
+        """Go through the candidates, as many at a time as there are jobs; what follows the end is forgotten."""
+        waiting = iter(self.candidates)
+        while batch := list(itertools.islice(waiting, jobs)):
+            self.rows += self.validation.rows(batch, workers, lambda: self._tell(jobs))
+            for rank in self._complete():
+                self._judge(rank, workers, jobs)
+                if self.ended:
+                    self.rows = [row for row in self.rows if row.settings.rank <= rank]
+                    return
+
+    @property
+    def ended(self) -> bool:
+        """Whether more branches would bring nothing."""
+        if not self.ends_early or self.kept is None:
+            return False
+        missed = sum(rank > self.kept.settings.rank for rank in self.judged)
+        return missed >= MISSES or exact(self.kept)
+
+    def _complete(self) -> Iterator[int]:
+        """Ranks whose candidates are all there, and that have not been judged."""
+        for rank, group in itertools.groupby(self.candidates, key=lambda one: one.rank):
+            there = sum(row.settings.rank == rank for row in self.rows)
+            if rank not in self.judged and there == len(list(group)):
+                yield rank
+
+    def _judge(self, rank: int, workers: Workers, jobs: int) -> None:
+        """Keep the best candidate of a rank, or not."""
+        best = lowest([row for row in self.rows if row.settings.rank == rank])
+        if self.kept is None or self._better(best, self.kept, workers, jobs):
+            self.kept = best
+        self.judged.append(rank)
+
+    def _better(self, new: Row, kept: Row, workers: Workers, jobs: int) -> bool:
+        """Whether more branches are worth their unknowns."""
+        if as_good(kept, new):
+            return False
+        settings = finer(self.validation.problem, kept, new)
+        if clearly_better(new, kept) or settings.basis.size > self.validation.least_training:
+            return True
+        [instead] = self.validation.rows([settings], workers, lambda: self._tell(jobs), kept.fit.model)
+        self.finer.append(instead)
+        return not as_good(instead, new)
+
+    def _tell(self, running: int) -> None:
+        """Progress, after a fit."""
+        self.fits += 1
+        if self.callback is None:
+            return
+        planned = len(self.candidates)
+        if self.ends_early:
+            last = (0 if self.kept is None else self.kept.settings.rank) + MISSES
+            planned = sum(one.rank <= last for one in self.candidates)
+        total = (self.validation.folds + 1) * (planned + len(self.finer))
+        least = min((row.error for row in self.rows), default=np.inf)
+        self.callback(Progress("select", self.fits, max(self.fits, total), running, least))
