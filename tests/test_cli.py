@@ -104,6 +104,13 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
     assert np.array_equal(ub.DecoupledModel.load("model.npz").W0, expected.model.W0)
 
 
+def test_the_rank_can_be_found(folder: Path) -> None:
+    result = run("fit data.npz --rank auto --starts 8 -o model.npz")
+    assert result.exit_code == 0, result.output
+    assert "Note: Rank 3 has a held-out error of" in result.stdout
+    assert ub.DecoupledModel.load("model.npz").rank == 3
+
+
 def test_the_paper_layout_gives_the_same_model(folder: Path) -> None:
     fit("-o model.npz")
     line = "fit paper.npz --rank 3 --starts 2 --max-sweeps 40 --paper-layout -o other.npz"

@@ -56,6 +56,7 @@ class Progress(NamedTuple):
 
     `phase` is "search" for sweeps and "polish" for Gauss–Newton steps. `done` counts those over all starts of the
     phase, `total` is the most there can be; `best` is the lowest objective so far; `running` starts are at work.
+    Before those may come "select", which counts fits (see `select`).
     """
 
     phase: str
