@@ -136,6 +136,13 @@ def test_options_that_a_basis_or_method_does_not_have_are_refused(folder: Path, 
     assert says in " ".join(result.stderr.replace("│", " ").split())
 
 
+def test_the_rank_can_be_found(folder: Path) -> None:
+    result = run("fit data.npz --rank auto --starts 8 -o model.npz")
+    assert result.exit_code == 0, result.output
+    assert "Note: Rank 3 has a held-out error of" in result.stdout
+    assert ub.DecoupledModel.load("model.npz").rank == 3
+
+
 def test_the_paper_layout_gives_the_same_model(folder: Path) -> None:
     fit("-o model.npz")
     line = "fit paper.npz --rank 3 --starts 2 --max-sweeps 40 --paper-layout -o other.npz"

@@ -42,8 +42,13 @@ class Path:
 
     @property
     def best(self) -> Row:
-        """The one kept, or, where Ctrl-C came before any was, the best of what there is."""
-        return lowest(self.rows) if self.kept is None else self.kept
+        """The one kept; where Ctrl-C came before all were judged, with what there is of higher ranks in view."""
+        best = self.kept
+        for row in sorted(self.rows, key=lambda row: row.error, reverse=True):
+            if row.settings.rank not in self.judged and (best is None or not as_good(best, row)):
+                best = row
+        assert best is not None
+        return best
 
     def walk(self, workers: Workers, jobs: int) -> None:
         """Go through the candidates, as many at a time as there are jobs; what follows the end is forgotten."""

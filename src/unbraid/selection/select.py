@@ -158,7 +158,7 @@ def select(
     check_whole("jobs", jobs, 1)
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
-    candidates = [Settings(*one) for one in itertools.product(tried, bases, schedules)]
+    candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
     generator = as_generator(rng)
     fold = generator.permutation(problem.S) % folds
     validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
@@ -203,7 +203,7 @@ def chosen_bases(basis: Basis, dfs: Iterable[int] | None, degrees: Iterable[int]
             raise SettingError(f"{basis!r} has no {name} to choose: leave out {plural}, or give another basis.")
         several = listed("dfs" if name == "df" else "degrees", values)
         changes = [{**change, name: value} for change in changes for value in several]
-    return [replace(basis, **change) for change in changes]  # type: ignore[type-var]
+    return list(dict.fromkeys(replace(basis, **change) for change in changes))  # type: ignore[type-var]
 
 
 def shared(constraint: Any) -> Any:
