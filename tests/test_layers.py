@@ -22,7 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "branch model fit trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",
-        "methods decouple decouple_each datasets notes selection diagnostics uniqueness",
+        "methods from_values decouple decouple_each datasets notes selection diagnostics uniqueness",
         "plots estimator reports reproduction comparison",
         "__init__",
         "cli",

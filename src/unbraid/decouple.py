@@ -15,9 +15,9 @@ from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
+from unbraid.from_values import search_values, with_slopes
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Run
-from unbraid.jacobians import local_slopes
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
@@ -100,28 +100,32 @@ def decouple(
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
-    seen = searched(samples, method)
-    solver = method.solver(seen, search_basis, projection)
+    coupling = method.coupling.final if problem.J is not None else 1.0
+    finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
     generator = as_generator(rng)
+    coarse: list[Run] = []
     with single_blas_thread():
-        if init is None:
-            runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
-        elif method.polish is None:
-            runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
+        if init is None and problem.J is None:
+            runs, coarse, cut = search_values(finisher, method, rank, generator.spawn(starts), began, callback)
         else:
-            runs, cut = [unswept(solver, given_model(problem, units, init))], None
-        coupling = method.coupling.final if problem.J is not None else 1.0
-        finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-        if method.polish is not None:
-            if seen is not samples or runs[0].best.placement.penalty() is not None:
+            seen = with_slopes(samples, method) if problem.J is None else searched(samples, method)
+            solver = method.solver(seen, search_basis, projection)
+            if init is None:
+                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+            elif method.polish is None:
+                runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
+            else:
+                runs, cut = [unswept(solver, given_model(problem, units, init))], None
+            if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
                 runs = measured_anew(finisher, runs)
-            if cut is None:
-                runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
+        still_open = search_basis is not basis
+        if method.polish is not None and cut is None and not (coarse and still_open):
+            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
-        if search_basis is not basis and method.polish is not None and cut is None:
+        if still_open and method.polish is not None and cut is None:
             best = tuned(finisher, best, method.polish.stopping.max_seconds, began)
-        return as_fit(problem, rank, method, basis, constraints, units, best, runs, cut, began)
+        return as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
 
 
 def at_best_rank(
@@ -204,15 +208,9 @@ def ending(problem: Problem, status: Status) -> Status:
 
 
 def searched(samples: Samples, method: Method) -> Samples:
-    """The samples as the search sees them: without gaps, with Jacobians good enough to start from if none are given."""
+    """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
     samples = samples.as_filled(method.weighted)
-    if samples.J is not None or samples.F is None:
-        return samples if method.values else replace(samples, F=None)
-    return samples.with_jacobians(local_slopes(samples.X, samples.F, NEIGHBOURS * (samples.X.shape[1] + 1)))
-
-
-NEIGHBOURS = 3
-"""Neighbours per unknown of a local linear fit."""
+    return samples if method.values else replace(samples, F=None)
 
 
 def as_method(method: Method | None, polish: bool | None) -> Method:

@@ -149,8 +149,8 @@ class Placement(ABC):
         """
         return None
 
-    def keeping(self, earlier: Self) -> Self:
-        """The same with what an earlier placement of the basis has settled beside its knots."""
+    def keeping(self, earlier: Placement) -> Self:
+        """The same with what an earlier placement, if it is of the same basis, has settled beside its knots."""
         return self
 
     @abstractmethod

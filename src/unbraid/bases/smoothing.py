@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
-from unbraid.bases.base import NormalEquations
+from unbraid.bases.base import NormalEquations, Placement
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels import splines as kernel
@@ -115,8 +115,8 @@ class PlacedSmoothing(PlacedSpline):
     def moved(self, scale: Array, shift: Array) -> Self:
         return replace(super().moved(scale, shift), strength=self.strength)
 
-    def keeping(self, earlier: Self) -> Self:
-        return replace(self, strength=earlier.strength)
+    def keeping(self, earlier: Placement) -> Self:
+        return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
     def penalty(self) -> Array | None:
         return None if self.strength is None else self.strength[..., None, None] * self.omega

@@ -1,0 +1,83 @@
+"""The search where only values are given: rough Jacobians and few degrees of freedom, then the basis as asked for.
+
+Slopes of local linear fits are 10 to 60 % off, and what follows them closely follows their errors. So starts are
+searched and polished with few degrees of freedom first, half of them on the slopes of small neighbourhoods and half on
+those of larger ones; the best that differ are then polished with more, and so on up to the basis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unbraid.bases import Basis, BSpline
+from unbraid.iterate import Run
+from unbraid.jacobians import local_slopes
+from unbraid.methods import Method
+from unbraid.metrics import direction_angles
+from unbraid.polish import SAME_ANGLE, measured_anew, polish_runs
+from unbraid.progress import Callback
+from unbraid.samples import Samples
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.starts import run_starts
+from unbraid.status import Status
+
+LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
+"""The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
+NEIGHBOURS = (3, 6)
+"""Neighbours per unknown of a local linear fit."""
+LIFTED = 2
+"""How many fits go on to the next basis."""
+
+
+def search_values(
+    solver: GaussNewton,
+    method: Method,
+    rank: int,
+    rngs: Sequence[np.random.Generator],
+    began: float,
+    callback: Callback | None,
+) -> tuple[list[Run], list[Run], Status | None]:
+    """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
+    samples, cut = solver.samples, None
+    assert samples.F is not None
+    assert method.polish is not None
+    first, *further = [basis for basis in LADDER if basis.size < solver.basis.size] or [solver.basis]
+    coarse = replace(solver, basis=first)
+    runs: list[Run] = []
+    for k, times in enumerate(NEIGHBOURS):
+        some = rngs[k :: len(NEIGHBOURS)]
+        if some and cut is None:
+            search = method.solver(with_slopes(samples, method, times), coarse.basis, solver.projection)
+            found, cut = run_starts(search, rank, some, method.stopping, callback)
+            runs += found
+    runs = measured_anew(coarse, runs)
+    if cut is None:
+        runs, cut = polish_runs(coarse, runs, method.polish, began, callback)
+    runs = best = sorted(runs, key=lambda run: run.objective)
+    for basis in further:
+        if cut is None:
+            finer = replace(solver, basis=basis)
+            best, cut = polish_runs(finer, lifted(finer, best), method.polish, began, callback)
+            best = sorted(best, key=lambda run: run.objective)
+    return lifted(solver, best), runs, cut
+
+
+def with_slopes(samples: Samples, method: Method, times: int = NEIGHBOURS[0]) -> Samples:
+    """The samples with Jacobians from the values around each."""
+    samples = samples.as_filled(method.weighted)
+    assert samples.F is not None
+    return samples.with_jacobians(local_slopes(samples.X, samples.F, times * (samples.X.shape[1] + 1)))
+
+
+def lifted(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
+    """The best runs of different directions, best first, in the solver's basis."""
+    kept: list[Run] = []
+    for run in runs:
+        if all(direction_angles(run.best.W0[0], one.best.W0[0]).max() > SAME_ANGLE for one in kept):
+            kept.append(run)
+        if len(kept) == LIFTED:
+            break
+    return measured_anew(solver, [replace(run, best=solver.placed_anew(run.best)) for run in kept])
