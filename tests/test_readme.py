@@ -1,4 +1,4 @@
-"""The README's code runs, block after block, as a reader would type it."""
+"""The code of the README and of the pages it leads to runs, block after block, as a reader would type it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
-TEXT = README.read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/selecting.md")
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-BLOCKS = [(TEXT.count("\n", 0, match.start(1)), match[1]) for match in FENCE.finditer(TEXT)]
+BLOCKS = [
+    (page, text.count("\n", 0, match.start(1)), match[1])
+    for page in PAGES
+    for text in [(ROOT / page).read_text(encoding="utf-8")]
+    for match in FENCE.finditer(text)
+]
 
 
 @pytest.fixture(scope="module")
-def namespace() -> dict[str, Any]:
-    return {"__name__": "readme"}
+def namespaces() -> dict[str, dict[str, Any]]:
+    return {page: {"__name__": page} for page in PAGES}
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +29,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("readme")
 
 
-def test_a_written_readme_has_code() -> None:
-    assert BLOCKS or not TEXT.strip()
+def test_every_page_has_code() -> None:
+    assert {page for page, _, _ in BLOCKS} == set(PAGES)
 
 
-@pytest.mark.parametrize(("line", "code"), BLOCKS, ids=[f"line {line + 1}" for line, _ in BLOCKS])
+@pytest.mark.parametrize(("page", "line", "code"), BLOCKS, ids=[f"{page}, line {line + 1}" for page, line, _ in BLOCKS])
 def test_block_runs(
-    line: int, code: str, namespace: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    line: int,
+    code: str,
+    namespaces: dict[str, dict[str, Any]],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    exec(compile("\n" * line + code, str(README), "exec"), namespace)
+    exec(compile("\n" * line + code, page, "exec"), namespaces[page])
