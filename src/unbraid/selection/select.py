@@ -172,7 +172,7 @@ def select(
             raise
         interrupted = True
     chosen = simplest(path.rows, path.best)
-    why = reason(path.rows, chosen, path.finer, given is None)
+    why = reason(path.rows, chosen, path.finer, given is None and not interrupted)
     if interrupted:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
     return Selection(
@@ -211,7 +211,7 @@ def shared(constraint: Any) -> Any:
     if constraint is not None and not isinstance(constraint, Constraint | type) and isinstance(constraint, Sequence):
         raise SettingError(
             f"The rank is to be found, so constraint must be one for all branches, got {len(constraint)}: "
-            f"give ranks=[{len(constraint)}] with these."
+            f"give the rank, {len(constraint)}, with these."
         )
     return constraint
 
