@@ -124,7 +124,7 @@ def decouple(
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
-            best = tuned(finisher, best, method.polish.stopping.max_seconds, began)
+            best = tuned(finisher, best, method.polish.stopping.max_seconds, began, callback)
         return as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
 
 

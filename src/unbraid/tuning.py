@@ -16,8 +16,10 @@ from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.iterate import Iterates, Run, iterate
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.polish import joined_traces
+from unbraid.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.linearised import Linearised
+from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 
@@ -25,13 +27,24 @@ ROUNDS, STEPS = 4, 20
 """How often strengths are chosen, and steps after each choice."""
 
 
-def tuned(solver: GaussNewton, run: Run, max_seconds: float | None, began: float) -> Run:
-    """The run with smoothing chosen for each branch; in the last round directions stay, so that knots end in place."""
+def tuned(
+    solver: GaussNewton, run: Run, max_seconds: float | None, began: float, callback: Callback | None = None
+) -> Run:
+    """The run with smoothing chosen for each branch; in the last round directions stay, so that knots end in place.
+
+    Ctrl-C leaves the run as it is by then.
+    """
     stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=max_seconds)
-    for last in [False] * (ROUNDS - 1) + [True]:
-        final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-        chosen = with_strengths(run.best, strengths(final, run.best))
-        [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began)
+    for k in range(ROUNDS):
+        final = replace(solver, directions_fixed=k == ROUNDS - 1, place_knots_at=frozenset())
+        observe = observer(callback, "smooth", range(1), 1, stopping, [], k * STEPS, (ROUNDS - k - 1) * STEPS)
+        try:
+            if observe is not None:
+                observe(0, 1, run.objective)  # what comes first takes longest
+            chosen = with_strengths(run.best, strengths(final, run.best))
+            [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began, observe)
+        except KeyboardInterrupt:
+            return replace(run, status=Status.INTERRUPTED)
         cut = after.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
         run = replace(after, status=after.status if cut else run.status, trace=joined_traces(run, after))
         if cut:
