@@ -16,7 +16,7 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays threads version progress printable",
+        "errors status arrays threads version progress printable labels",
         "files memory npz kernels tasks",
         "functions jacobians bases constraints problem metrics gaps reading",
         "branch model fit trace storage alignment",

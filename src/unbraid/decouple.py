@@ -153,7 +153,7 @@ def at_best_rank(
         problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
     )
     if selection.interrupted:
-        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
+        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED, problem=problem)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
         fit = selection.fit(starts=starts, rng=rng, callback=callback)
@@ -194,6 +194,7 @@ def as_fit(
         basis=basis,
         constraints=constraints,
         notes=notes_on(problem, unknowns(problem, rank, basis), summaries, status, jacobian_error, output_errors),
+        problem=problem,
     )
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.arrays import Array
-from unbraid.errors import DataError, SettingError
-from unbraid.fit import Fit, StartSummary
+from unbraid.errors import SettingError
+from unbraid.fit import Fit, StartSummary, fitted_problem
 from unbraid.metrics import angles_between
 from unbraid.problem import Problem, counted
 from unbraid.samples import Samples
@@ -117,14 +117,16 @@ class Diagnostics:
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
 
 
-def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
+def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """Look at a fit and the samples it was made from: unique, replicable, which branches are alike, which matter.
+
+    The samples are those the fit remembers, `fit.problem`, unless others are given.
 
     Examples
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
-    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0), problem)
+    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0))
     >>> found.unique, found.generic
     (True, False)
     >>> bool(found.match > 0.999), found.parallel
@@ -132,11 +134,8 @@ def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    if not isinstance(problem, Problem):
-        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    problem = fitted_problem(fit, problem)
     model = fit.model
-    if (problem.n, problem.m) != (model.n, model.m):
-        raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
     units = Units.balanced(problem)
     at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
     low = ending_as_low(fit.starts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unbraid.arrays import Array, blocks
+from unbraid.errors import DataError, SettingError
 from unbraid.metrics import output_errors, ratio
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
@@ -82,6 +83,8 @@ class Fit:
         What was used.
     notes
         Anything else worth knowing, in sentences.
+    problem
+        What was fitted; None where it was dropped, as by `without_problem`.
     """
 
     model: DecoupledModel
@@ -96,6 +99,11 @@ class Fit:
     basis: Basis
     constraints: tuple[Constraint | None, ...]
     notes: tuple[str, ...] = field(default=())
+    problem: Problem | None = None
+
+    def without_problem(self) -> Fit:
+        """The same without the samples, to be kept where they are too large to keep."""
+        return replace(self, problem=None)
 
     @property
     def agreeing(self) -> int:
@@ -131,6 +139,18 @@ class Fit:
             f"  status  {self.status.name}: {self.status.advice}",
         ]
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])
+
+
+def fitted_problem(fit: Fit, problem: Problem | None = None) -> Problem:
+    """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
+    problem = fit.problem if problem is None else problem
+    if problem is None:
+        raise DataError("This fit does not remember its samples: pass the problem that was fitted as `problem`.")
+    if not isinstance(problem, Problem):
+        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (fit.model.n, fit.model.m):
+        raise DataError(f"problem must be the one that was fitted: {fit.model!r} does not belong to {problem!r}.")
+    return problem
 
 
 def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:

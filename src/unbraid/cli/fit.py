@@ -170,7 +170,7 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
 def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs, samples.outputs)
+    rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
     say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
