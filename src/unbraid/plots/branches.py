@@ -78,7 +78,7 @@ def branches(
         u = None if samples is None else samples.X @ model.W0[k] / scale
         strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
         shape = certain(branch) if asked is None else certificate(branch, asked[k])
-        name(panel, strip, j, shape, "" if shares is None else f"{percent(shares[k])} of the output")
+        name(panel, strip, j, shape, "" if shares is None else f"by itself {percent(shares[k])} of the output")
     if axes is None:
         legend_above(panels)
     elif truth is not None:
@@ -108,7 +108,7 @@ def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
     u = f"u_{{{j + 1}}}"
     panel.set_xlabel(rf"${u} = (W_0 x)_{{{j + 1}}}$")
     panel.set_ylabel(rf"$g_{{{j + 1}}}({u})$", y=sum(CURVE) / 2)
-    strip.set_ylabel(rf"$g\prime_{{{j + 1}}}$", color=QUIET, fontsize="small", y=sum(SLOPE) / 2 / SLOPE[1])
+    strip.set_ylabel(f"$g'_{{{j + 1}}}$", color=QUIET, fontsize="small", y=sum(SLOPE) / 2 / SLOPE[1])
     panel.set_title(f"branch {j + 1}", fontsize="medium", loc="left")
     panel.set_title("\n".join(filter(None, remarks)), fontsize="x-small", color=QUIET, loc="right")
 

@@ -12,12 +12,12 @@ MEANS = {(one.order, one.sign): one.means for one in CONSTRAINTS}
 
 
 def certificate(branch: Branch | AlignedBranch, constraint: Constraint | None) -> str:
-    """'increasing, certified', or that the coefficients do not say so; empty where nothing was asked for."""
+    """'increasing, certified ✓', or that the coefficients do not say so; empty where nothing was asked for."""
     if constraint is None:
         return ""
     own = branch.branch if isinstance(branch, AlignedBranch) else branch
     shape = as_drawn(branch, constraint)
-    return f"{shape}, certified" if own.certified(constraint) else f"{shape}: not certified"
+    return f"{shape}, certified ✓" if own.certified(constraint) else f"{shape}: not certified ✗"
 
 
 def certain(branch: Branch | AlignedBranch) -> str:
@@ -26,7 +26,7 @@ def certain(branch: Branch | AlignedBranch) -> str:
     holding = [one() for one in CONSTRAINTS if one is not NonNegative and own.certified(one())]
     by_order = {one.order: one for one in reversed(holding)}  # a straight line is convex and concave: one will do
     words = [as_drawn(branch, by_order[order]) for order in sorted(by_order)]
-    return f"{' and '.join(words)}, certified" if words else ""
+    return f"{' and '.join(words)}, certified ✓" if words else ""
 
 
 def as_drawn(branch: Branch | AlignedBranch, constraint: Constraint) -> str:

@@ -10,6 +10,8 @@ MARKERS = "osD^vP"
 """For lines that colour alone should not tell apart."""
 PANEL = (3.4, 3.0)
 """Width and height of one panel, in inches."""
+ALONE = (4.6, 3.5)
+"""Width and height of a picture of one panel, in inches."""
 COLUMNS = 4
 """Panels in a row, at most."""
 MARGIN = 0.12

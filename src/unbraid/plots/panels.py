@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unbraid.errors import DataError, MissingDependencyError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
-from unbraid.plots.palette import COLUMNS, PANEL
+from unbraid.plots.palette import ALONE, COLUMNS, PANEL
 from unbraid.problem import Problem
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def new_axes(count: int) -> npt.NDArray[Any]:
 
     rows = -(-count // COLUMNS)
     columns = -(-count // rows)
-    size = (PANEL[0] * columns, PANEL[1] * rows + 0.3)
+    size = (PANEL[0] * columns, PANEL[1] * rows + 0.3) if count > 1 else ALONE
     _, grid = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for unused in grid.ravel()[count:]:
         unused.remove()
@@ -37,7 +37,7 @@ def new_axes(count: int) -> npt.NDArray[Any]:
     return panels
 
 
-def axis_for(ax: Axes | None, width: float = 4.6, height: float = 3.4) -> Axes:
+def axis_for(ax: Axes | None, width: float = ALONE[0], height: float = ALONE[1]) -> Axes:
     """The axes given, or those of a new figure of that size in inches."""
     from matplotlib import pyplot
     from matplotlib.axes import Axes
@@ -54,9 +54,9 @@ def legend_above(panels: npt.NDArray[Any]) -> None:
     if panels[0].get_legend() is not None:
         panels[0].get_legend().remove()
     handles, labels = panels[0].get_legend_handles_labels()
-    panels[0].figure.legend(
-        handles, labels, loc="outside upper center", ncols=min(len(labels), 2 * len(panels)), frameon=False
-    )
+    columns = min(len(labels), 4 * min(len(panels), COLUMNS))
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 1.7, "columnspacing": 1.3}
+    panels[0].figure.legend(handles, labels, loc="outside upper center", ncols=columns, **look)
 
 
 def model_of(picture: str, given: object) -> DecoupledModel:

@@ -30,7 +30,7 @@ JACOBIANS = 2000
 
 
 class Misfit(NamedTuple):
-    """Predictions and residuals of one output, flat, in units of its spread, and the root of their mean square."""
+    """Predictions of one output, in units of its spread, residuals in % of it, and the root of their mean square."""
 
     predicted: Array
     residual: Array
@@ -38,7 +38,7 @@ class Misfit(NamedTuple):
 
 
 def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None, ax: Axes | None = None) -> Axes:
-    """Draw what the model leaves of the values, in standard deviations of each output.
+    """Draw what the model leaves of the values, in % of the standard deviation of each output.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     Axes
         Up to four outputs are drawn point by point against the prediction, at most 1,200 points in all. Of more
         outputs, each has its median, its middle half, the middle nine tenths and the largest. Without values: the same
-        of the Jacobians, in root mean squares of each output's.
+        of the Jacobians, in % of the root mean square of each output's.
 
     Examples
     --------
@@ -73,16 +73,16 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     misfits = list(of_values(model, samples) if samples.F is not None else of_jacobians(model, samples))
     names = labels(samples.output_names, "f", model.n)
     panel = axis_for(ax, max(4.6, 1.2 + 0.26 * model.n))
-    unit = "standard deviations" if samples.F is not None else "root mean squares"
-    what = "residual" if samples.F is not None else "residual of the Jacobian"
+    unit = "standard deviation" if samples.F is not None else "root mean square"
+    what = "residual" if samples.F is not None else "residual of slopes"
     if model.n <= FEW:
         draw_points(panel, misfits, names)
-        panel.set_xlabel(f"predicted, in {unit}")
+        panel.set_xlabel(f"predicted, in {unit}s")
     else:
         draw_ranges(panel, misfits, names)
         panel.set_xlabel("output")
     panel.axhline(0.0, color=QUIET, linewidth=0.8, zorder=0)
-    panel.set_ylabel(f"{what}, in {unit}")
+    panel.set_ylabel(f"{what}, % of the {unit}")
     bare(panel)
     return panel
 
@@ -113,7 +113,7 @@ def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
 
 def misfit(given: Array, predicted: Array, centre: float, spread: float) -> Misfit:
     """In units of the spread."""
-    residual = (given - predicted) / spread
+    residual = 100.0 * (given - predicted) / spread
     error = float(np.sqrt(np.mean(residual**2))) if residual.size else np.nan
     return Misfit((predicted - centre) / spread, residual, error)
 
@@ -131,9 +131,9 @@ def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2, "alpha": 0.65}
         panel.plot(
             one.predicted[some], one.residual[some], linestyle="none", markeredgewidth=0,
-            label=f"{name}: {100.0 * one.error:.2g} %", rasterized=one.residual.size > MOST, **look,
+            label=f"{name}: {one.error:.2g} %", rasterized=one.residual.size > MOST, **look,
         )  # fmt: skip
-    panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small", title=None)
+    above(panel, len(misfits))
 
 
 def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
@@ -151,4 +151,10 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
         panel.plot(x, ends, ".", color=GREY, markersize=4.0, label=label)
     panel.set_xticks(x, names, rotation=90 if len(names) > 8 or max(map(len, names)) > 9 else 0, fontsize="small")
     panel.set_xlim(-0.7, len(names) - 0.3)
-    panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small", ncols=3)
+    above(panel, 3)
+
+
+def above(panel: Axes, columns: int) -> None:
+    """The legend above the panel, where it hides nothing."""
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handletextpad": 0.4, "columnspacing": 1.2}
+    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, **look)

@@ -30,7 +30,7 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     -------
     Axes
         Filled marks are starts that were finished, hollow ones were left after the search. Circles agree with the best
-        start on the directions (within 5 degrees), crosses and squares do not.
+        start on the directions (within 5 degrees), squares do not.
 
     Examples
     --------
@@ -40,6 +40,8 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     '4 of 16 starts finished, 4 agree'
     """
     check_matplotlib()
+    from matplotlib.ticker import MaxNLocator
+
     summaries = fit_of("starts", fit).starts
     if not summaries:
         raise DataError("starts needs fit.starts, and this fit has none.")
@@ -54,6 +56,7 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
                 panel.plot(places[which], objectives[which], **look(finished, agrees))
     panel.set_yscale("log")
     panel.set_xlim(0.0, len(summaries) + 1.0)
+    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
     panel.set_ylabel("objective")
     panel.set_title(counts(summaries), fontsize="medium", loc="center")

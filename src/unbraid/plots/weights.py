@@ -72,7 +72,7 @@ def weights(
     outputs = labels(None if samples is None else samples.output_names, "f", n)
     longest = max(map(plain_length, inputs + outputs))
     turned = 0.0 if longest <= SHORT else 0.075 * longest
-    panel = axis_for(ax, 1.0 + CELL[0] * (m + GAP + n), 1.1 + CELL[1] * r + turned)
+    panel = axis_for(ax, max(3.0, 1.0 + CELL[0] * (m + GAP + n)), 1.1 + CELL[1] * r + turned)
     numbers = has_room(panel, m + GAP + n, r)
     for matrix, start in ((into, 0.0), (out, m + GAP)):
         draw_matrix(panel, matrix, start, numbers)
@@ -86,7 +86,7 @@ def weights(
     for start, width, title in ((0.0, m, "$W_0$"), (m + GAP, n, r"$W_1^{\mathsf{T}}$")):
         panel.text(start + width / 2, -0.15, title, ha="center", va="bottom", fontsize="medium")
     if unit:
-        panel.set_xlabel("in standard deviations of the inputs and outputs", fontsize="small")
+        panel.set_xlabel("in standard deviations", fontsize="small")
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
     return panel
@@ -146,12 +146,12 @@ def short(entry: float) -> str:
     """A number of at most five letters."""
     size = abs(entry)
     if size < 0.005:
-        return "0"
-    if size < 9.95:
-        return f"{entry:.2f}"
-    if size < 999.5:
-        return f"{entry:.0f}"
-    return f"{entry:.0e}".replace("e+0", "e")
+        text = "0"
+    elif size < 9.95:
+        text = f"{entry:.2f}"
+    else:
+        text = f"{entry:.0f}" if size < 999.5 else f"{entry:.0e}".replace("e+0", "e")
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def diverging() -> Any:
