@@ -5,11 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
+from unbraid.arrays import Array
 from unbraid.errors import DataError, MissingDependencyError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
+from unbraid.plots.labels import power
 from unbraid.plots.palette import ALONE, COLUMNS, PANEL
 from unbraid.problem import Problem
 
@@ -86,6 +89,23 @@ def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | Non
     if (problem.n, problem.m) != (model.n, model.m):
         raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
     return problem
+
+
+def decades(panel: Axes, values: Array) -> None:
+    """A logarithmic axis of values over a decade at least, so that what is about the same looks the same."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_yscale("log")
+    some = values[np.isfinite(values) & (values > 0.0)]
+    if not some.size:
+        return
+    low, high = np.log10(some.min()), np.log10(some.max())
+    pad = max(0.05 * (high - low), 0.5 * (1.0 - (high - low)), 0.08)
+    panel.set_ylim(10.0 ** (low - pad), 10.0 ** (high + pad))
+    between = (1.0,) if high - low + 2.0 * pad > 2.0 else (1.0, 2.0, 5.0)
+    panel.yaxis.set_major_locator(LogLocator(subs=between, numticks=8))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def bare(panel: Axes) -> None:

@@ -13,7 +13,7 @@ from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
-from unbraid.plots.palette import BLUE, GREY, LINES, MARKERS, QUIET
+from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
 from unbraid.plots.panels import axis_for, bare, check_matplotlib, model_of, samples_of
 from unbraid.problem import Problem
 from unbraid.units import positive, spreads
@@ -77,12 +77,12 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     what = "residual" if samples.F is not None else "residual of slopes"
     if model.n <= FEW:
         draw_points(panel, misfits, names)
-        panel.set_xlabel(f"predicted, in {unit}s")
+        panel.set_xlabel(f"predicted, in {unit}s", fontsize="small")
     else:
         draw_ranges(panel, misfits, names)
         panel.set_xlabel("output")
     panel.axhline(0.0, color=QUIET, linewidth=0.8, zorder=0)
-    panel.set_ylabel(f"{what}, % of the {unit}")
+    panel.set_ylabel(f"{what}, % of {unit}", fontsize="small")
     bare(panel)
     return panel
 
@@ -146,12 +146,12 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     x = np.arange(len(names))
     panel.vlines(x, low, high, color=BLUE, linewidth=1.2, label="middle 90 %")
     panel.vlines(x, quarter, three_quarters, color=BLUE, linewidth=5.0, label="middle half")
-    panel.plot(x, median, "_", color="white", markersize=5.0, markeredgewidth=1.5)
+    panel.plot(x, median, "_", color=BLACK, markersize=8.0, markeredgewidth=1.2, label="median")
     for ends, label in ((least, "largest"), (most, None)):
         panel.plot(x, ends, ".", color=GREY, markersize=4.0, label=label)
     panel.set_xticks(x, names, rotation=90 if len(names) > 8 or max(map(len, names)) > 9 else 0, fontsize="small")
     panel.set_xlim(-0.7, len(names) - 0.3)
-    above(panel, 3)
+    above(panel, 4)
 
 
 def above(panel: Axes, columns: int) -> None:

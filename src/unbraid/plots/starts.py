@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.errors import DataError
 from unbraid.fit import AGREEING, Fit, StartSummary
 from unbraid.plots.palette import BLUE, GREY, RED
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, fit_of
+from unbraid.plots.panels import axis_for, bare, check_matplotlib, decades, fit_of
 from unbraid.problem import counted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
             which = drawn & np.array([belongs(start, finished, agrees) for start in summaries])
             if which.any():
                 panel.plot(places[which], objectives[which], **look(finished, agrees))
-    panel.set_yscale("log")
+    decades(panel, objectives[drawn])
     panel.set_xlim(0.0, len(summaries) + 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
