@@ -118,7 +118,8 @@ def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
 
 def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
     """How much each branch matters, where samples and coefficients are known."""
-    if samples is None or not all(isinstance(branch, FittedBranch) for branch in model.branches):
+    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
+    if samples is None or None in bases or len(bases) > 1:
         return None
     return importance(model, samples)
 

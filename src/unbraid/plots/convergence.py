@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbraid.arrays import Array
 from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, QUIET, RED
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, decades, fit_of
+from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
 from unbraid.trace import EventKind, Trace
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def positive(values: np.ndarray) -> np.ndarray:
-    """Values as a logarithmic axis takes them: nothing where they are zero or not finite."""
-    return np.where(np.isfinite(values) & (values > 0.0), values, np.nan)
+def positive(values: Array) -> Array:
+    """Values as a logarithmic axis takes them: nothing where they are not finite."""
+    return np.where(np.isfinite(values), np.maximum(values, ZERO), np.nan)
 
 
 def draw_events(panel: Axes, trace: Trace) -> None:

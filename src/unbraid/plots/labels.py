@@ -17,7 +17,7 @@ def label(name: str, longest: int = LONGEST) -> str:
     Examples
     --------
     >>> label("speed_of_the_left_wheel"), label("price in $ or US$")
-    ('speed_of…t_wheel', 'price in…\\$ or US\\$')
+    ('speed_of…t_wheel', 'price in… or US\\$')
     """
     end = (longest - 1) // 2
     short = name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}"

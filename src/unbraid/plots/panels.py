@@ -19,6 +19,9 @@ from unbraid.problem import Problem
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+ZERO = 1e-32
+"""Where an objective of zero is drawn on a logarithmic axis."""
+
 
 def check_matplotlib() -> None:
     """Raise a sentence with advice where matplotlib is missing; cheap, so ask before long work."""
@@ -89,6 +92,13 @@ def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | Non
     if (problem.n, problem.m) != (model.n, model.m):
         raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
     return problem
+
+
+def inches(panel: Axes) -> tuple[float, float]:
+    """Width and height of axes, as far as that is known before their figure is drawn."""
+    box, figure = panel.get_window_extent(), panel.get_figure(root=True)
+    dpi = 100.0 if figure is None else figure.dpi
+    return box.width / dpi, box.height / dpi
 
 
 def decades(panel: Axes, values: Array) -> None:

@@ -11,9 +11,10 @@ from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLUE, RED
-from unbraid.plots.panels import axis_for, check_matplotlib, model_of, samples_of
+from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_of
+from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.problem import Problem
-from unbraid.units import positive, spreads
+from unbraid.units import spreads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,15 +101,12 @@ def weights(
 
 def standardised(model: DecoupledModel, samples: Problem) -> tuple[Array, Array]:
     """W0 (r, m) and W1ᵀ (r, n) for inputs, branches and outputs in units of their standard deviations."""
-    x_spread = positive(spreads(samples.X, samples.weights), otherwise=1.0, noise=np.abs(samples.X).max(axis=0))
-    into = model.W0 * x_spread
+    into = model.W0 * input_spreads(samples)
     length = np.linalg.norm(into, axis=1, keepdims=True)
     into = into / np.where(length > 0.0, length, 1.0)
     u = samples.X @ model.W0.T
     branch = spreads(np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1), samples.weights)
-    F = model(samples.X) if samples.F is None else samples.F
-    f_spread = positive(spreads(F, samples.weights), otherwise=1.0, noise=np.nanmax(np.abs(F), axis=0))
-    return into, (model.W1 * branch / f_spread[:, None]).T
+    return into, (model.W1 * branch / output_spreads(samples, model)[:, None]).T
 
 
 def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None:
@@ -137,10 +135,8 @@ def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None
 
 def has_room(panel: Axes, columns: float, rows: int) -> bool:
     """Whether the axes are large enough for numbers."""
-    box = panel.get_window_extent()
-    figure = panel.get_figure(root=True)
-    assert figure is not None
-    return bool(box.width / figure.dpi / columns >= ROOM[0] and box.height / figure.dpi / rows >= ROOM[1])
+    width, height = inches(panel)
+    return width / columns >= ROOM[0] and height / rows >= ROOM[1]
 
 
 def short(entry: float) -> str:
