@@ -60,7 +60,7 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
-    >>> axes = ub.plots.residuals(ub.decouple(problem, rank=3, starts=4, rng=0), problem=problem)
+    >>> axes = ub.plots.residuals(ub.decouple(problem, rank=3, starts=4, rng=0))
     >>> axes.get_xlabel()
     'predicted, in standard deviations'
     """
