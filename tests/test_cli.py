@@ -107,7 +107,7 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "basis"),
     [
-        ("--basis smoothing", "SmoothingSpline(df=28, degree=3, smoothing=None)"),
+        ("--basis smoothing", "SmoothingSpline(df=28, degree=5, smoothing=None)"),
         ("--basis natural --df 7", "NaturalCubic(df=7)"),
         ("--basis linear --df 9", "PiecewiseLinear(df=9)"),
         ("--basis polynomial --degree 4", "Polynomial(degree=4)"),
