@@ -22,7 +22,9 @@ from unbraid.iterate import Iterates, Run, iterate
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.polish import joined_traces
+from unbraid.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 
@@ -38,17 +40,32 @@ RIDGE = 1e-12
 """Share of a unit diagonal that settles what is not determined."""
 
 
-def tuned(solver: GaussNewton, run: Run, coupling_open: bool, max_seconds: float | None, began: float) -> Run:
+def tuned(
+    solver: GaussNewton,
+    run: Run,
+    coupling_open: bool,
+    max_seconds: float | None,
+    began: float,
+    callback: Callback | None = None,
+) -> Run:
     """The run with smoothing chosen for each branch, and λ where it is open.
 
-    In the last round directions stay, so that knots end in place.
+    In the last round directions stay, so that knots end in place. Ctrl-C leaves the run as it is by then.
     """
     stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=max_seconds)
-    for last in [False] * (ROUNDS - 1) + [True]:
-        coupling = weighed(solver, run.best) if coupling_open else solver.coupling
-        final = replace(solver, coupling=coupling, directions_fixed=last, place_knots_at=frozenset())
-        chosen = with_strengths(run.best, strengths(final, run.best))
-        [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began)
+    final = solver
+    for k in range(ROUNDS):
+        observe = observer(callback, "smooth", range(1), 1, stopping, [], k * STEPS, (ROUNDS - k - 1) * STEPS)
+        try:
+            if observe is not None:
+                observe(0, 1, run.objective)  # what comes first takes longest
+            coupling = weighed(solver, run.best) if coupling_open else solver.coupling
+            fixed = k == ROUNDS - 1
+            final = replace(solver, coupling=coupling, directions_fixed=fixed, place_knots_at=frozenset())
+            chosen = with_strengths(run.best, strengths(final, run.best))
+            [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began, observe)
+        except KeyboardInterrupt:
+            return replace(run, status=Status.INTERRUPTED)
         cut = after.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
         run = replace(after, status=after.status if cut else run.status, trace=joined_traces(run, after))
         if cut:
