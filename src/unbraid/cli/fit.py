@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from unbraid import methods
+from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
-from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
-from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -53,7 +55,7 @@ def as_rank(context: click.Context, option: click.Parameter, given: str) -> int 
 
 
 EXAMPLES = """\b
-Arrays:
+Examples with arrays:
   unbraid fit samples.npz --rank 3 -o model.npz
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid fit folder --rank 3 -o model.npz
@@ -61,8 +63,9 @@ Arrays:
   unbraid fit samples.mat --rank 3 -o model.npz
   unbraid fit samples.mat --inputs U --outputs Y --layout samples-first \\
       --rank 3 -o model.npz
+
 \b
-Tables, with columns by name, by pattern or from first to last:
+Examples with tables, their columns by name, by pattern or from first to last:
   unbraid fit samples.csv --inputs x1,x2 --outputs y1,y2 --rank 3 -o model.npz
   unbraid fit samples.csv --inputs 'x*' --outputs y1:y9 --rank 3 -o model.npz
   unbraid fit samples.parquet --inputs 'x*' --outputs 'y*' \\
@@ -76,6 +79,7 @@ Tables, with columns by name, by pattern or from first to last:
     "--rank",
     callback=as_rank,
     metavar="INTEGER|auto",
+    shell_complete=lambda context, option, begun: ["auto"] if "auto".startswith(begun) else [],
     required=True,
     help="How many branches; auto: as many as predict held-out samples best.",
 )
@@ -91,7 +95,8 @@ Tables, with columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
+@json_option
 def command(
     data: Path,
     rank: int | Literal["auto"],
@@ -110,6 +115,7 @@ def command(
     max_sweeps: int | None,
     max_steps: int | None,
     output: Path,
+    as_json: bool,
     **shapes: bool,
 ) -> None:
     """Decouple the samples in DATA: points X, values F and Jacobians J, of which F or J may be missing.
@@ -124,8 +130,8 @@ def command(
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
     check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
-    samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
     with progress_bar("Decoupling") as callback:
+        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
         result = decouple(
             samples.problem,
             rank,
@@ -137,7 +143,10 @@ def command(
             callback=callback,
         )
     result.model.save(output)
-    report(result, samples, starts, output)
+    if as_json:
+        say_document(document(result, samples, starts, seed, output))
+    else:
+        report(result, samples, starts, output)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -165,6 +174,29 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
             raise click.UsageError(f"--max-steps is for methods with a polish, and {name} has none.")
         method = replace(method, polish=Polish.with_budget(max_steps, None))
     return method
+
+
+def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path) -> dict[str, Any]:
+    """What a program wants to know of a fit."""
+    problem, [constraint] = samples.problem, set(result.constraints)
+    return {
+        "model": output,
+        "rank": result.model.rank,
+        "samples": problem.S,
+        "inputs": problem.m,
+        "outputs": problem.n,
+        "output_names": problem.output_names,
+        "taken": in_options(samples.taken),
+        **quality(result),
+        "constraint": None if constraint is None else constraint.means,
+        "starts": {
+            "asked": asked,
+            "finished": sum(start.finished for start in result.starts),
+            "agreeing": result.agreeing,
+        },
+        "seed": seed,
+        "notes": result.notes,
+    }
 
 
 def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
