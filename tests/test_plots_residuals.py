@@ -67,7 +67,7 @@ def test_many_outputs_are_summed_up_by_quantiles() -> None:
     assert [label.get_text() for label in panel.get_xticklabels()][:2] == ["a rather… name 0", "a rather… name 1"]
     relative = 100.0 * (fit.problem.F - fit.model(fit.problem.X)) / fit.problem.F.std(axis=0)
     half: Any
-    [half] = [one for one in panel.collections if one.get_label() == "half"]
+    [half] = [one for one in panel.collections if one.get_label() == "middle half"]
     ends = np.array([segment[:, 1] for segment in half.get_segments()])
     np.testing.assert_allclose(ends.T, np.quantile(relative, (0.25, 0.75), axis=0))
 
