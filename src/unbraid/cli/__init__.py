@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from unbraid.cli import compare, demo, fit, inspect, predict, reproduce
+from unbraid.cli import compare, demo, fit, inspect, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
 from unbraid.version import __version__
 
@@ -21,7 +21,7 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for module in (demo, fit, predict, inspect, reproduce, compare):
+for module in (demo, fit, report, predict, inspect, reproduce, compare):
     app.add_command(module.command)
 
 

@@ -8,14 +8,17 @@ import click
 
 from unbraid import datasets, plots
 from unbraid.bases import BSpline
+from unbraid.cli.cells import this_command
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
 from unbraid.files import check_writable, reason, replacing
 from unbraid.fit import Fit
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
+from unbraid.report import check_packages, write_report
 
 CAPTION = (
     "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
@@ -35,8 +38,10 @@ CAPTION = (
 )
 def command(seed: int, output: Path) -> None:
     """Decouple the paper's f_trig (2 inputs, 2 outputs, 3 branches) and draw what was found."""
-    plots.check_matplotlib()
+    check_packages()
+    page = output.with_name("report.html")
     make_folder(output)
+    check_report(page, output)
     problem, truth = datasets.trig(S=100, rng=seed)
     with progress_bar("Decoupling f_trig") as callback:
         result = decouple(problem, rank=3, basis=BSpline(df=20), rng=seed, callback=callback)
@@ -50,7 +55,9 @@ def command(seed: int, output: Path) -> None:
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     draw(result, truth, output)
+    write_report(result, page, truth=truth, command=this_command("unbraid demo"))
     say(f"Picture of found against true branches: {output}")
+    say_report(page)
 
 
 def make_folder(output: Path) -> None:

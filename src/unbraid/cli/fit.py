@@ -11,9 +11,11 @@ import click
 
 from unbraid import methods
 from unbraid.cli.bases import basis_options, chosen_basis
+from unbraid.cli.cells import this_command
 from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -22,6 +24,7 @@ from unbraid.methods import Method
 from unbraid.polish import Polish
 from unbraid.problem import counted
 from unbraid.reading import Samples, read_problem
+from unbraid.report import write_report
 from unbraid.status import Status
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -92,6 +95,7 @@ Tables, with columns by name, by pattern or from first to last:
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
+@report_option
 def command(
     data: Path,
     rank: int | Literal["auto"],
@@ -110,6 +114,7 @@ def command(
     max_sweeps: int | None,
     max_steps: int | None,
     output: Path,
+    report_path: Path | None,
     **shapes: bool,
 ) -> None:
     """Decouple the samples in DATA: points X, values F and Jacobians J, of which F or J may be missing.
@@ -123,7 +128,9 @@ def command(
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
+    files = [data, *named_files(*inputs, *outputs, *jacobians)]
+    check_output(output, *files)
+    check_report(report_path, output, *files)
     samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
     with progress_bar("Decoupling") as callback:
         result = decouple(
@@ -137,7 +144,10 @@ def command(
             callback=callback,
         )
     result.model.save(output)
+    if report_path is not None:
+        write_report(result, report_path, command=this_command("unbraid fit", left_out=()))
     report(result, samples, starts, output)
+    say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 

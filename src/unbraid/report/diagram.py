@@ -1,0 +1,224 @@
+"""The block diagram f = W1 g(W0 x), laid out: where boxes, nodes and edges go. The template draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.branch import Branch
+from unbraid.report.words import percent, signed
+
+MOST_EDGES = 80
+"""Edges drawn on each side before the weaker ones wait until their branch is lit."""
+WEAK = 0.05
+"""A share of the largest weight below which an edge waits."""
+NOTHING = 0.01
+"""A share of the largest weight below which an edge is not drawn at all."""
+CURVE_POINTS = 48
+
+
+class Form(NamedTuple):
+    """A shape of the diagram: `label` is the width of a column of names, `letters` how many fit there."""
+
+    name: str
+    width: float
+    label: float
+    box: float
+    letters: int
+    thickest: float
+
+
+WIDE = Form("wide", 760.0, 148.0, 150.0, 20, 7.0)
+NARROW = Form("narrow", 348.0, 66.0, 92.0, 9, 5.0)
+PITCHES = ((4, 92.0, 70.0), (8, 70.0, 54.0), (10**9, 50.0, 40.0))
+"""For up to so many branches: from one box to the next, and the height of a box."""
+HEAD = 34.0
+"""Room for the headings of the columns."""
+
+
+class Node(NamedTuple):
+    """An input or an output."""
+
+    index: int
+    x: float
+    y: float
+    label: str
+    name: str
+
+
+class Box(NamedTuple):
+    """A branch: its corner, its height, its curve as an SVG path, and the width of the bar that says how much it matters."""
+
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+    curve: str
+    bar: float
+    share: str
+    says: str
+
+
+class Edge(NamedTuple):
+    """A weight: the path, how thick and how strong, and which branch and which node it joins."""
+
+    branch: int
+    node: int
+    side: str
+    path: str
+    width: float
+    opacity: float
+    dash: str
+    negative: bool
+    weak: bool
+    says: str
+    middle: tuple[float, float]
+    weight: str
+
+
+class Diagram(NamedTuple):
+    """Everything to be drawn."""
+
+    form: Form
+    height: float
+    inputs: list[Node]
+    boxes: list[Box]
+    outputs: list[Node]
+    edges: list[Edge]
+    labelled: bool
+    left_out: str
+
+
+def diagram(
+    form: Form,
+    branches: Sequence[Branch],
+    W0: Array,
+    W1: Array,
+    importance: Array | None,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> Diagram:
+    """Lay out a model whose weights W0 (r, m) and W1 (n, r) are comparable with each other, each on its side."""
+    r, m = W0.shape
+    n = len(W1)
+    pitch, tall = next((pitch, tall) for most, pitch, tall in PITCHES if r <= most)
+    height = HEAD + max(r * pitch, 26.0 * max(m, n), 90.0)
+    left = (form.width - form.box) / 2.0
+    boxes = [
+        laid_box(j, branch, left, y - tall / 2.0, form, tall, importance)
+        for j, (branch, y) in enumerate(zip(branches, spaced(r, pitch, height), strict=True))
+    ]
+    ends = form.label + 8.0, form.width - form.label - 8.0
+    nodes = [
+        [
+            Node(k, x, y, shortened(name, form.letters), name)
+            for k, (name, y) in enumerate(zip(names, spaced(len(names), 64.0, height), strict=True))
+        ]
+        for names, x in zip((inputs, outputs), ends, strict=True)
+    ]
+    edges = [
+        *laid_edges(form, "in", W0, nodes[0], boxes),
+        *laid_edges(form, "out", W1.T, nodes[1], boxes),
+    ]
+    labelled = form is WIDE and r * max(m, n) <= 8
+    return Diagram(form, height, nodes[0], boxes, nodes[1], edges, labelled, words_on_edges(edges, r))
+
+
+def spaced(count: int, pitch: float, height: float) -> Array:
+    """Heights of so many things, `pitch` apart or as far as there is room, around the middle."""
+    room = height - HEAD
+    pitch = min(pitch, room / count)
+    return np.asarray(HEAD + room / 2.0 + pitch * (np.arange(count) - (count - 1) / 2.0))
+
+
+def laid_box(
+    j: int, branch: Branch, x: float, y: float, form: Form, tall: float, importance: Array | None
+) -> Box:
+    """One branch."""
+    inside = form.box - 24.0
+    share, bar = "", 0.0
+    if importance is not None:
+        share, bar = percent(importance[j]), inside * float(importance[j] / max(importance.max(), 1e-300))
+    says = f"Branch {j + 1}" + (f", {share} of what there is to explain" if share else "")
+    return Box(j, x, y, form.box, tall, curve(branch, x + 12.0, y + 14.0, inside, tall - 28.0), bar, share, says)
+
+
+def curve(branch: Branch, x: float, y: float, width: float, height: float) -> str:
+    """The branch over its domain as the path of a line that fills a rectangle."""
+    low, high = branch.domain
+    if not np.isfinite([low, high]).all():
+        return ""
+    values = branch(np.linspace(low, high, CURVE_POINTS))
+    span = float(np.ptp(values))
+    level = (values - values.min()) / span if span > 0.0 else np.full(CURVE_POINTS, 0.5)
+    across = x + width * np.linspace(0.0, 1.0, CURVE_POINTS)
+    points = (f"{a:.1f} {b:.1f}" for a, b in zip(across, y + height * (1.0 - level), strict=True))
+    return "M" + "L".join(points)
+
+
+def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], boxes: Sequence[Box]) -> list[Edge]:
+    """The edges of one side, weights (r, nodes); strong ones come last, on top of weak ones."""
+    largest = float(np.abs(weights).max()) or 1.0
+    each = max(2, MOST_EDGES // len(boxes))
+    found = []
+    for j, box in enumerate(boxes):
+        size = np.abs(weights[j]) / largest
+        place = np.argsort(np.argsort(-size, kind="stable"))
+        for k, node in enumerate(nodes):
+            if size[k] < NOTHING:
+                continue
+            weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
+            fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)
+            port = box.y + box.height / 2.0 + fan
+            start, end = ((node.x, node.y), (box.x, port)) if side == "in" else ((box.x + box.width, port), (node.x, node.y))
+            width = 0.8 + (form.thickest - 0.8) * float(size[k])
+            found.append(
+                Edge(
+                    branch=j,
+                    node=k,
+                    side=side,
+                    path=bend(start, end),
+                    width=width,
+                    opacity=0.35 + 0.6 * float(size[k]),
+                    dash=f"{4.0 + 1.2 * width:.1f} {2.5 + 0.6 * width:.1f}",
+                    negative=bool(weights[j, k] < 0.0),
+                    weak=weak,
+                    says=f"{node.name} {'into' if side == 'in' else 'from'} branch {j + 1}: {signed(weights[j, k])}",
+                    middle=middle(start, end, side),
+                    weight=signed(weights[j, k]),
+                )
+            )
+    return sorted(found, key=lambda edge: edge.width)
+
+
+def bend(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """A line that leaves and arrives level."""
+    middle = (start[0] + end[0]) / 2.0
+    return f"M{start[0]:.1f} {start[1]:.1f}C{middle:.1f} {start[1]:.1f} {middle:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+
+
+def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> tuple[float, float]:
+    """A point of that line near the box, where the lines of different nodes are apart."""
+    t = 0.74 if side == "in" else 0.26
+    s = 1.0 - t
+    ease = 3.0 * s * t * t + t**3
+    half = (start[0] + end[0]) / 2.0
+    x = s**3 * start[0] + 3.0 * s * t * half + t**3 * end[0]
+    return x, start[1] + ease * (end[1] - start[1])
+
+
+def words_on_edges(edges: Sequence[Edge], rank: int) -> str:
+    """What the picture leaves out, in a sentence, or nothing."""
+    weak = sum(edge.weak for edge in edges)
+    if not weak:
+        return ""
+    return f"{len(edges) - weak} of {len(edges)} weights are drawn; the weaker ones of a branch show when it is lit."
+
+
+def shortened(name: str, letters: int) -> str:
+    """A name that fits."""
+    return name if len(name) <= letters else name[: letters - 1] + "…"
