@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import unbraid as ub
-from unbraid import plots
 from unbraid.cli import app
 from unbraid.cli import demo as demo_module
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
+from unbraid.plots import panels
 
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from unbraid.cli import main; main()"
 
@@ -310,7 +310,7 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
 
 
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(panels, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
     assert 'pip install "unbraid[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()

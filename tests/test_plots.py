@@ -15,6 +15,7 @@ import unbraid as ub
 from unbraid import plots
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, MissingDependencyError
+from unbraid.plots import panels as plot_panels
 from unbraid.selection import Row, Settings
 
 
@@ -76,7 +77,7 @@ def test_a_formula_without_a_range_is_refused(found: tuple[ub.Fit, ub.DecoupledM
 def test_without_matplotlib_the_error_says_what_to_install(
     found: tuple[ub.Fit, ub.DecoupledModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(plot_panels, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r'pip install "unbraid\[report\]"'):
         plots.branches(found[0])
 

@@ -23,6 +23,11 @@ class Branch(ABC):
     def domain(self) -> tuple[float, float]:
         """The range (lo, hi) of u seen in training."""
 
+    @property
+    def knots(self) -> Array:
+        """The points, ends included, at which its pieces meet; none where it has no pieces."""
+        return np.zeros(0)
+
     @abstractmethod
     def __call__(self, u: npt.ArrayLike) -> Array:
         """g(u), of the shape of u."""
@@ -58,6 +63,10 @@ class FittedBranch(Branch):
     def domain(self) -> tuple[float, float]:
         low, high = self.placement.domain()
         return float(low), float(high)
+
+    @property
+    def knots(self) -> Array:
+        return self.placement.knots()
 
     @property
     def coefficients(self) -> Array:

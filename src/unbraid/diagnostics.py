@@ -13,6 +13,7 @@ from unbraid.arrays import Array
 from unbraid.errors import SettingError
 from unbraid.fit import Fit, StartSummary, fitted_problem
 from unbraid.metrics import angles_between
+from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
 from unbraid.samples import Samples
 from unbraid.solvers.linearised import Linearised
@@ -136,8 +137,7 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
     problem = fitted_problem(fit, problem)
     model = fit.model
-    units = Units.balanced(problem)
-    at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
+    at = balanced(model, problem)
     low = ending_as_low(fit.starts)
     return Diagnostics(
         rank=model.rank,
@@ -146,9 +146,21 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
         match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
         compared=len(low),
         parallel=tuple(parallel_pairs(at)),
-        values=None if problem.F is None else value_shares(problem.F / units.f_scale, at),
-        slopes=None if problem.J is None else slope_shares(at),
+        values=value_shares(at),
+        slopes=slope_shares(at),
     )
+
+
+def importance(model: DecoupledModel, problem: Problem) -> Array:
+    """How much each branch of a fitted model matters, (r,): `Diagnostics.importance`, without the rest."""
+    at = balanced(model, problem)
+    return np.asarray(np.mean([one for one in (value_shares(at), slope_shares(at)) if one is not None], axis=0))
+
+
+def balanced(model: DecoupledModel, problem: Problem) -> Linearised:
+    """A fitted model at the samples, in balanced units."""
+    units = Units.balanced(problem)
+    return Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
 
 
 def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
@@ -156,16 +168,19 @@ def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
     return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
 
 
-def value_shares(F: Array, at: Linearised) -> Array:
-    """Of the variance of each output, averaged over outputs: (r,)."""
+def value_shares(at: Linearised) -> Array | None:
+    """Of the variance of each output, averaged over outputs: (r,), or None without values."""
+    F = at.samples.F
+    if F is None:
+        return None
     spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
     size = at.iterates.W1[0] * np.std(at.values[0], axis=0)
     return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
 
 
-def slope_shares(at: Linearised) -> Array:
-    """Of ‖J‖² in balanced units: (r,)."""
-    return np.asarray(np.diagonal(products(at)) / at.samples.norm)
+def slope_shares(at: Linearised) -> Array | None:
+    """Of ‖J‖² in balanced units: (r,), or None without Jacobians."""
+    return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
 
 
 def products(at: Linearised) -> Array:

@@ -97,6 +97,10 @@ class Placement(ABC):
     def domain(self) -> Array:
         """The range of u that the basis was placed on: (..., 2)."""
 
+    def knots(self) -> Array:
+        """The points, ends included, at which pieces of the functions meet: (..., how many); none by default."""
+        return self.domain()[..., :0]
+
     @abstractmethod
     def moved(self, scale: Array, shift: Array) -> Self:
         """The placement for inputs scale · u + shift: the same `a` then means the same function."""
