@@ -110,9 +110,7 @@ class Fit:
         """The same without the samples, to be kept where they are too large to keep."""
         return replace(self, problem=None)
 
-    def report(
-        self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None
-    ) -> None:
+    def report(self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None) -> None:
         """Write a page about this fit: one HTML file that needs nothing else, for a browser, a phone or paper.
 
         Parameters

@@ -69,8 +69,8 @@ def command(
 ) -> None:
     """Write a page about MODEL, held against the samples in DATA: one HTML file that needs nothing else.
 
-    DATA is read as `unbraid fit` reads it; the samples of the fit, or others. A model file does not tell how the model was
-    found, so the page has nothing on that: `unbraid fit --report` has.
+    DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
+    model was found, so the page has nothing on that; that of `unbraid fit --report` has.
     """
     check_report(output, model, data, *named_files(*inputs, *outputs, *jacobians))
     loaded = DecoupledModel.load(model)

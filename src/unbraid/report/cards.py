@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.constraints import CONSTRAINTS
-from unbraid.report.subject import Subject, input_weights, output_weights, subscript
+from unbraid.report.subject import Subject, subscript
 from unbraid.report.verdict import grade
 from unbraid.report.words import in_percent, percent, plain, signed
 
@@ -30,7 +30,7 @@ class Weight(NamedTuple):
 class Card(NamedTuple):
     """A branch."""
 
-    index: int
+    which: int
     symbol: str
     formula: str
     domain: str
@@ -55,24 +55,24 @@ class OutputRow(NamedTuple):
 
 def branch_cards(subject: Subject) -> list[Card]:
     """One a branch, in the model's order."""
-    W0, W1 = input_weights(subject.model, subject.problem), output_weights(subject.model, subject.problem)
+    into, out = subject.weights
     importance = subject.diagnostics.importance
     cards = []
     for j, branch in enumerate(subject.model.branches):
         low, high = branch.domain
-        inputs, outputs = strongest(W0[j], subject.inputs), strongest(W1[:, j], subject.outputs)
+        inputs, outputs = strongest(into[j], subject.inputs), strongest(out[j], subject.outputs)
         cards.append(
             Card(
                 j,
                 subscript("g", j + 1),
-                formula(subject, j, W0[j]),
+                formula(subject, j, into[j]),
                 f"from {plain(low)} to {plain(high)}",
                 certificate(subject, j),
                 matters(subject, j),
                 float(importance[j]),
                 inputs,
                 outputs,
-                (left_over(W0[j], inputs), left_over(W1[:, j], outputs)),
+                (left_over(into[j], inputs), left_over(out[j], outputs)),
             )
         )
     return cards

@@ -18,21 +18,24 @@ WEAK = 0.05
 NOTHING = 0.01
 """A share of the largest weight below which an edge is not drawn at all."""
 CURVE_POINTS = 48
+NAMED = 4
+"""How many ends of a branch are named."""
 
 
 class Form(NamedTuple):
-    """A shape of the diagram: `label` is the width of a column of names, `letters` how many fit there."""
+    """A shape of the diagram, for screens of some width; `letters` is how long names may be."""
 
     name: str
     width: float
-    label: float
     box: float
     letters: int
     thickest: float
 
 
-WIDE = Form("wide", 760.0, 148.0, 150.0, 20, 7.0)
-NARROW = Form("narrow", 348.0, 66.0, 92.0, 9, 5.0)
+WIDE = Form("wide", 760.0, 150.0, 22, 7.0)
+NARROW = Form("narrow", 348.0, 92.0, 9, 5.0)
+LETTER = 7.3
+"""The width of a letter, about."""
 PITCHES = ((4, 92.0, 70.0), (8, 70.0, 54.0), (10**9, 50.0, 40.0))
 """For up to so many branches: from one box to the next, and the height of a box."""
 HEAD = 34.0
@@ -42,17 +45,18 @@ HEAD = 34.0
 class Node(NamedTuple):
     """An input or an output."""
 
-    index: int
+    which: int
     x: float
     y: float
     label: str
     name: str
+    says: str
 
 
 class Box(NamedTuple):
-    """A branch: its corner, its height, its curve as an SVG path, and the width of the bar that says how much it matters."""
+    """A branch: where its box is, its curve as an SVG path, and the width of the bar that says how much it matters."""
 
-    index: int
+    which: int
     x: float
     y: float
     width: float
@@ -75,7 +79,6 @@ class Edge(NamedTuple):
     dash: str
     negative: bool
     weak: bool
-    says: str
     middle: tuple[float, float]
     weight: str
 
@@ -96,15 +99,14 @@ class Diagram(NamedTuple):
 def diagram(
     form: Form,
     branches: Sequence[Branch],
-    W0: Array,
-    W1: Array,
+    into: Array,
+    out: Array,
     importance: Array | None,
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Diagram:
-    """Lay out a model whose weights W0 (r, m) and W1 (n, r) are comparable with each other, each on its side."""
-    r, m = W0.shape
-    n = len(W1)
+    """Lay out a model whose weights, W0 (r, m) and W1ᵀ (r, n), are comparable with each other, each on its side."""
+    (r, m), n = into.shape, out.shape[1]
     pitch, tall = next((pitch, tall) for most, pitch, tall in PITCHES if r <= most)
     height = HEAD + max(r * pitch, 26.0 * max(m, n), 90.0)
     left = (form.width - form.box) / 2.0
@@ -112,20 +114,58 @@ def diagram(
         laid_box(j, branch, left, y - tall / 2.0, form, tall, importance)
         for j, (branch, y) in enumerate(zip(branches, spaced(r, pitch, height), strict=True))
     ]
-    ends = form.label + 8.0, form.width - form.label - 8.0
-    nodes = [
-        [
-            Node(k, x, y, shortened(name, form.letters), name)
-            for k, (name, y) in enumerate(zip(names, spaced(len(names), 64.0, height), strict=True))
-        ]
-        for names, x in zip((inputs, outputs), ends, strict=True)
+    before, after = (column(names, form.letters) for names in (inputs, outputs))
+    sources = laid_nodes(inputs, before, height, form)
+    targets = laid_nodes(outputs, form.width - after, height, form)
+    edges = [*laid_edges(form, "in", into, sources, boxes), *laid_edges(form, "out", out, targets, boxes)]
+    return Diagram(
+        form,
+        height,
+        [node._replace(says=node_words(node, edges, "in", "goes into")) for node in sources],
+        [box._replace(says=box_words(box, edges, inputs, outputs)) for box in boxes],
+        [node._replace(says=node_words(node, edges, "out", "comes from")) for node in targets],
+        edges,
+        labelled=form is WIDE and r * max(m, n) <= 8,
+        left_out=words_on_edges(edges),
+    )
+
+
+def column(names: Sequence[str], letters: int) -> float:
+    """The width of a column of names, and of the circles beside it."""
+    return 22.0 + LETTER * max(4, min(letters, max(map(len, names))))
+
+
+def laid_nodes(names: Sequence[str], x: float, height: float, form: Form) -> list[Node]:
+    """Inputs or outputs, one above the other."""
+    heights = spaced(len(names), 64.0, height)
+    return [
+        Node(k, x, float(y), shortened(name, form.letters), name, "")
+        for k, (name, y) in enumerate(zip(names, heights, strict=True))
     ]
-    edges = [
-        *laid_edges(form, "in", W0, nodes[0], boxes),
-        *laid_edges(form, "out", W1.T, nodes[1], boxes),
+
+
+def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """What a branch is driven by and goes into, strongest first."""
+    own = [edge for edge in reversed(edges) if edge.branch == box.which]
+    parts = [
+        f"{verb} {listed([f'{names[edge.node]} ({edge.weight})' for edge in own if edge.side == side])}"
+        for side, verb, names in (("in", "driven by", inputs), ("out", "goes into", outputs))
+        if any(edge.side == side for edge in own)
     ]
-    labelled = form is WIDE and r * max(m, n) <= 8
-    return Diagram(form, height, nodes[0], boxes, nodes[1], edges, labelled, words_on_edges(edges, r))
+    return f"Branch {box.which + 1}{box.share and f', {box.share}'}: {'; '.join(parts) or 'connected to nothing'}."
+
+
+def node_words(node: Node, edges: Sequence[Edge], side: str, verb: str) -> str:
+    """Which branches an input goes into, or an output comes from, strongest first."""
+    own = [edge for edge in reversed(edges) if edge.side == side and edge.node == node.which]
+    if not own:
+        return f"{node.name}: connected to nothing."
+    return f"{node.name} {verb} {listed([f'branch {edge.branch + 1} ({edge.weight})' for edge in own])}."
+
+
+def listed(parts: list[str]) -> str:
+    """The first of some, and how many more there are."""
+    return ", ".join(parts[:NAMED]) + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")
 
 
 def spaced(count: int, pitch: float, height: float) -> Array:
@@ -135,16 +175,14 @@ def spaced(count: int, pitch: float, height: float) -> Array:
     return np.asarray(HEAD + room / 2.0 + pitch * (np.arange(count) - (count - 1) / 2.0))
 
 
-def laid_box(
-    j: int, branch: Branch, x: float, y: float, form: Form, tall: float, importance: Array | None
-) -> Box:
+def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float, importance: Array | None) -> Box:
     """One branch."""
     inside = form.box - 24.0
     share, bar = "", 0.0
     if importance is not None:
         share, bar = percent(importance[j]), inside * float(importance[j] / max(importance.max(), 1e-300))
-    says = f"Branch {j + 1}" + (f", {share} of what there is to explain" if share else "")
-    return Box(j, x, y, form.box, tall, curve(branch, x + 12.0, y + 14.0, inside, tall - 28.0), bar, share, says)
+    path = curve(branch, x + 12.0, y + 16.0, inside, tall - 30.0)
+    return Box(j, x, y, form.box, tall, path, bar, share, "")
 
 
 def curve(branch: Branch, x: float, y: float, width: float, height: float) -> str:
@@ -174,7 +212,9 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
             weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
             fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)
             port = box.y + box.height / 2.0 + fan
-            start, end = ((node.x, node.y), (box.x, port)) if side == "in" else ((box.x + box.width, port), (node.x, node.y))
+            start, end = (
+                ((node.x, node.y), (box.x, port)) if side == "in" else ((box.x + box.width, port), (node.x, node.y))
+            )
             width = 0.8 + (form.thickest - 0.8) * float(size[k])
             found.append(
                 Edge(
@@ -187,7 +227,6 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
                     dash=f"{4.0 + 1.2 * width:.1f} {2.5 + 0.6 * width:.1f}",
                     negative=bool(weights[j, k] < 0.0),
                     weak=weak,
-                    says=f"{node.name} {'into' if side == 'in' else 'from'} branch {j + 1}: {signed(weights[j, k])}",
                     middle=middle(start, end, side),
                     weight=signed(weights[j, k]),
                 )
@@ -197,8 +236,9 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
 
 def bend(start: tuple[float, float], end: tuple[float, float]) -> str:
     """A line that leaves and arrives level."""
-    middle = (start[0] + end[0]) / 2.0
-    return f"M{start[0]:.1f} {start[1]:.1f}C{middle:.1f} {start[1]:.1f} {middle:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+    (x, y), (to_x, to_y) = start, end
+    half = (x + to_x) / 2.0
+    return f"M{x:.1f} {y:.1f}C{half:.1f} {y:.1f} {half:.1f} {to_y:.1f} {to_x:.1f} {to_y:.1f}"
 
 
 def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> tuple[float, float]:
@@ -211,7 +251,7 @@ def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> t
     return x, start[1] + ease * (end[1] - start[1])
 
 
-def words_on_edges(edges: Sequence[Edge], rank: int) -> str:
+def words_on_edges(edges: Sequence[Edge]) -> str:
     """What the picture leaves out, in a sentence, or nothing."""
     weak = sum(edge.weak for edge in edges)
     if not weak:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from unbraid import plots
-from unbraid.alignment import align
+from unbraid.fit import Fit
+from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
+from unbraid.problem import Problem
 from unbraid.report.subject import Subject, subscript
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from markupsafe import Markup
 
 INK = "#2b313b"
 """Of text and axes; it becomes the page's own colour, so that figures follow a dark page."""
@@ -38,7 +38,16 @@ LOOK: dict[str, Any] = {
     "ytick.color": INK,
     "path.simplify_threshold": 0.2,
 }
-BRANCH_SIZE = (4.2, 2.9)
+COLOURS = {
+    INK: "currentColor",
+    BLACK: "currentColor",
+    QUIET: "var(--soft)",
+    BLUE: "var(--plus)",
+    RED: "var(--minus)",
+    ORANGE: "var(--true)",
+}
+"""What the page has names for, so that figures follow it into the dark."""
+BRANCH_SIZE = (4.0, 3.0)
 
 
 @contextmanager
@@ -46,7 +55,7 @@ def page_look() -> Iterator[None]:
     """Matplotlib's settings for figures of a page."""
     from matplotlib import rc_context
 
-    with rc_context(LOOK):
+    with rc_context(LOOK):  # type: ignore[arg-type]
         yield
 
 
@@ -59,18 +68,46 @@ def new_figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
 
 
 def branch_figures(subject: Subject) -> list[Markup]:
-    """One a branch, in the model's order."""
+    """One a branch, in the model's order. What else there is to say of it stands beside the figure."""
     with page_look():
         pairs = [new_figure(BRANCH_SIZE) for _ in range(subject.rank)]
-        plots.branches(subject.model, subject.truth, [axes for _, axes in pairs])
-        order = range(subject.rank) if subject.truth is None else [one.found for one in align(subject.model, subject.truth)]
-        drawn: list[Any] = [None] * subject.rank
-        for j, (figure, axes) in zip(order, pairs, strict=True):
+        plots.branches(subject.model, subject.truth, [axes for _, axes in pairs], subject.problem)
+        for j, (_, axes) in enumerate(pairs):
             axes.set_xlabel(subscript("u", j + 1))
-            axes.set_ylabel("")
-            axes.set_title("")
-            drawn[j] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
-    return drawn
+            axes.set_ylabel(subscript("g", j + 1), y=0.69)
+            for strip in axes.child_axes:
+                strip.set_ylabel("slope")
+            for side in ("left", "center", "right"):
+                axes.set_title("", loc=side)
+            legend = axes.get_legend()
+            if legend is not None:
+                legend.remove()
+        return [inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}") for j, (figure, _) in enumerate(pairs)]
+
+
+def residual_figure(subject: Subject) -> Markup:
+    """What the model leaves unexplained."""
+    given = subject.problem
+    named = Problem(given.X, given.F, given.J, given.weights, "mask", output_names=subject.outputs)
+    with page_look():
+        figure, axes = new_figure((max(6.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0))
+        plots.residuals(subject.model, named, axes)
+        return inline(figure, "residuals", "Residuals of the outputs")
+
+
+def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
+    """How the best start went, and how all starts ended, as far as there is anything to draw; with headings."""
+    found = []
+    with page_look():
+        if fit.trace.sweeps:
+            figure, axes = new_figure((4.8, 3.2))
+            plots.convergence(fit, axes)
+            found.append(("The course of the best start", inline(figure, "convergence", "Errors sweep by sweep")))
+        if len(fit.starts) > 1:
+            figure, axes = new_figure((4.8, 3.2))
+            plots.starts(fit, axes)
+            found.append(("How all starts ended", inline(figure, "starts", "The objective of every start")))
+    return found
 
 
 def inline(figure: Figure, prefix: str, says: str) -> Markup:
@@ -85,9 +122,15 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
     svg = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', svg)
-    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r"(?<=\d\.\d\d)\d+", "", svg)  # a hundredth of a point is finer than any screen
+    for colour, name in COLOURS.items():
+        svg = svg.replace(colour.lower(), name)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None
-    opening = f'<svg viewBox="0 0 {box[1]} {box[2]}" width="{float(box[1]):.0f}" height="{float(box[2]):.0f}" role="img"'
-    svg = re.sub(r"<svg[^>]*>", opening + f' class="plot" aria-label="{escape(says)}">', svg, count=1)
+    width, height = (f"{float(side):.0f}" for side in box.groups())
+    opening = (
+        f'<svg class="plot" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{escape(says)}">'
+    )
+    svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
     return Markup(re.sub(r"\n\s*", "\n", svg))

@@ -64,7 +64,7 @@ def call(asked: Asked) -> list[str]:
     if asked.seed is not None:
         arguments.append(f"rng={asked.seed}")
     elif not asked.continued:
-        remarks.append("# the seed is not known, so other starts will be drawn: pass rng=0, say, to repeat the next one")
+        remarks.append("# the seed of this fit is not known; with rng=0, say, the next one can be repeated")
     line = f"fit = ub.decouple(problem, {', '.join(arguments)})"
     if len(line) > 88:
         line = "fit = ub.decouple(\n    problem,\n" + "".join(f"    {one},\n" for one in arguments) + ")"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
-
+from unbraid.alignment import align
 from unbraid.arrays import Array
-from unbraid.diagnostics import Diagnostics, diagnose
+from unbraid.branch import FunctionBranch
+from unbraid.diagnostics import Diagnostics, examined
 from unbraid.errors import DataError, SettingError
 from unbraid.fit import Fit, errors_on, fitted_problem
 from unbraid.model import DecoupledModel
+from unbraid.plots.weights import standardised
 from unbraid.printable import shown
 from unbraid.problem import Problem
 
@@ -30,11 +32,9 @@ class Subject:
     fit
         How it came about; None for a model from a file.
     truth
-        A known model, or None.
+        A known model in the gauge of the found one, or None.
     jacobian_error, output_errors
         On the samples.
-    diagnostics
-        What `diagnose` found, or None where it could not look.
     inputs, outputs
         Names, fit to be shown; x₁, x₂, … and f₁, f₂, … where the samples have none.
     """
@@ -45,32 +45,39 @@ class Subject:
     truth: DecoupledModel | None
     jacobian_error: float | None
     output_errors: Array | None
-    diagnostics: Diagnostics
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
     @classmethod
     def of(cls, about: Fit | DecoupledModel, truth: DecoupledModel | None, problem: Problem | None) -> Subject:
         """Gather it; the samples are those the fit remembers unless others are given."""
-        if not isinstance(about, Fit):
-            raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(about).__name__}.")
-        samples = fitted_problem(about, problem)
-        if truth is not None and not isinstance(truth, DecoupledModel):
-            raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
-        if truth is not None and truth.W0.shape != about.model.W0.shape:
-            raise DataError(f"truth must have as many branches and inputs as the model: {truth!r} is not {about.model!r}.")
-        remembered = samples is about.problem
-        errors = (about.jacobian_error, about.output_errors) if remembered else errors_on(samples, about.model)
+        fit = about if isinstance(about, Fit) else None
+        model = about.model if isinstance(about, Fit) else about
+        if not isinstance(model, DecoupledModel):
+            raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
+        samples = samples_for(about, problem)
+        check_truth(model, truth)
+        remembered = fit is not None and samples is fit.problem
+        errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(samples, model)
         return cls(
-            about.model,
+            model,
             samples,
-            about,
-            truth,
+            fit,
+            None if truth is None else in_gauge_of(model, truth),
             *errors,
-            diagnose(about, samples),
             called(samples.input_names, "x", samples.m),
             called(samples.output_names, "f", samples.n),
         )
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """What `diagnose` finds; of a model without a fit nothing on starts."""
+        return examined(self.model, self.problem, () if self.fit is None else self.fit.starts)
+
+    @cached_property
+    def weights(self) -> tuple[Array, Array]:
+        """W0 (r, m) and W1ᵀ (r, n) in standard deviations of inputs, branches and outputs: what is comparable."""
+        return standardised(self.model, self.problem)
 
     @property
     def rank(self) -> int:
@@ -89,17 +96,32 @@ def subscript(letter: str, number: int) -> str:
     return letter + str(number).translate(SUBSCRIPTS)
 
 
-def input_weights(model: DecoupledModel, problem: Problem) -> Array:
-    """W0 (r, m) with inputs in units of their standard deviations, rows of length one: what drives a branch."""
-    weights = model.W0 * np.std(problem.X, axis=0)
-    length = np.linalg.norm(weights, axis=1, keepdims=True)
-    return np.asarray(weights / np.where(length > 0.0, length, 1.0))
+def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem:
+    """The samples given, or those that the fit remembers; refused where they cannot belong to the model."""
+    if isinstance(about, Fit):
+        return fitted_problem(about, problem)
+    if not isinstance(problem, Problem):
+        raise SettingError(f"A report about a model needs samples: pass a ub.Problem, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (about.n, about.m):
+        raise DataError(f"The samples must be those of the model's inputs and outputs: {about!r}, got {problem!r}.")
+    return problem
 
 
-def output_weights(model: DecoupledModel, problem: Problem) -> Array:
-    """W1 (n, r) in standard deviations: of the output, for one of the branch's values over the samples."""
-    u = problem.X @ model.W0.T
-    spread = np.array([np.std(branch(u[:, j])) for j, branch in enumerate(model.branches)])
-    values = model(problem.X) if problem.F is None else problem.F
-    scale = np.nanstd(values, axis=0)
-    return np.asarray(model.W1 * spread / np.where(scale > 0.0, scale, 1.0)[:, None])
+def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
+    """Refuse what cannot be laid under the model."""
+    if truth is None:
+        return
+    if not isinstance(truth, DecoupledModel):
+        raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
+    if truth.W0.shape != model.W0.shape:
+        raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {truth!r}.")
+
+
+def in_gauge_of(model: DecoupledModel, truth: DecoupledModel) -> DecoupledModel:
+    """The true branches in the order, the inputs and the scales of the found ones, so that all of a page agrees."""
+    laid = align(truth, model)
+    branches = [
+        FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
+        for j, one in enumerate(laid)
+    ]
+    return DecoupledModel(model.W0, model.W1, branches, model.bias)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 EXACT = 1e-6
 """An error in % below which nothing but rounding is left."""
 
@@ -31,8 +31,8 @@ def in_percent(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """'+0.71', '−1.2', with a real minus."""
-    return f"{value:+.2g}".replace("-", "−")
+    """'+0.71', '−1.20', with a real minus."""
+    return (f"{value:+.2f}" if abs(value) < 9.995 else f"{value:+.3g}").replace("-", "−")
 
 
 def small(value: float) -> str:

@@ -22,21 +22,21 @@
     }
     const own = `[data-${lit.kind}="${lit.index}"]`;
     document.querySelectorAll(`.card${own}`).forEach((one) => one.classList.add("on"));
-    const told = new Map();
     for (const svg of figure.querySelectorAll("svg")) {
       const touched = [own];
       for (const edge of svg.querySelectorAll(`.edge${own}`)) {
         edge.classList.add("on");
         if (!edge.classList.contains("weak")) {
-          told.set(edge.textContent, Number(edge.getAttribute("stroke-width")));
-          touched.push(...KINDS.filter((kind) => edge.dataset[kind] !== undefined).map((kind) => `[data-${kind}="${edge.dataset[kind]}"]`));
+          const ends = KINDS.filter((kind) => edge.dataset[kind] !== undefined);
+          touched.push(...ends.map((kind) => `[data-${kind}="${edge.dataset[kind]}"]`));
         }
       }
       svg.querySelectorAll(`.numbers ${own}`).forEach((one) => one.classList.add("on"));
-      new Set(touched).forEach((which) => svg.querySelectorAll(`.box${which}, .node${which}`).forEach((one) => one.classList.add("on")));
+      for (const which of new Set(touched)) {
+        svg.querySelectorAll(`.box${which}, .node${which}`).forEach((one) => one.classList.add("on"));
+      }
     }
-    const title = lit.kind === "branch" ? `Branch ${Number(lit.index) + 1}` : figure.querySelector(`.node${own} title`).textContent;
-    says.textContent = title;
+    says.textContent = figure.querySelector(`.box${own}, .node${own}`).dataset.says;
   }
 
   const show = (event) => {
