@@ -35,6 +35,7 @@ class Card(NamedTuple):
     formula: str
     domain: str
     certificate: str
+    angle: str
     importance: str
     share: float
     inputs: list[Weight]
@@ -68,6 +69,7 @@ def branch_cards(subject: Subject) -> list[Card]:
                 formula(subject, j, into[j]),
                 f"from {plain(low)} to {plain(high)}",
                 certificate(subject, j),
+                "" if subject.angles is None else f"{subject.angles[j]:.2g}° from the true direction.",
                 matters(subject, j),
                 float(importance[j]),
                 inputs,

@@ -11,13 +11,15 @@ from unbraid.arrays import Array
 from unbraid.branch import Branch
 from unbraid.report.words import percent, signed
 
-MOST_EDGES = 80
+MOST_EDGES = 48
 """Edges drawn on each side before the weaker ones wait until their branch is lit."""
 WEAK = 0.05
 """A share of the largest weight below which an edge waits."""
 NOTHING = 0.01
 """A share of the largest weight below which an edge is not drawn at all."""
 CURVE_POINTS = 48
+LIT = 12
+"""Edges of a branch on each side that are drawn at all: weaker ones would say nothing."""
 NAMED = 4
 """How many ends of a branch are named."""
 
@@ -38,6 +40,8 @@ LETTER = 7.3
 """The width of a letter, about."""
 PITCHES = ((4, 92.0, 70.0), (8, 70.0, 54.0), (10**9, 50.0, 40.0))
 """For up to so many branches: from one box to the next, and the height of a box."""
+HIGH_ENOUGH = 60.0
+"""The height from which on a box has room above its curve."""
 HEAD = 34.0
 """Room for the headings of the columns."""
 
@@ -64,6 +68,7 @@ class Box(NamedTuple):
     curve: str
     bar: float
     share: str
+    text_y: float
     says: str
 
 
@@ -125,19 +130,19 @@ def diagram(
         [box._replace(says=box_words(box, edges, inputs, outputs)) for box in boxes],
         [node._replace(says=node_words(node, edges, "out", "comes from")) for node in targets],
         edges,
-        labelled=form is WIDE and r * max(m, n) <= 8,
-        left_out=words_on_edges(edges),
+        labelled=form is WIDE and r <= 4 and max(m, n) <= 3,
+        left_out=words_on_edges(edges, into.size + out.size),
     )
 
 
 def column(names: Sequence[str], letters: int) -> float:
     """The width of a column of names, and of the circles beside it."""
-    return 22.0 + LETTER * max(4, min(letters, max(map(len, names))))
+    return 20.0 + LETTER * max(6, min(letters, max(map(len, names))))
 
 
 def laid_nodes(names: Sequence[str], x: float, height: float, form: Form) -> list[Node]:
     """Inputs or outputs, one above the other."""
-    heights = spaced(len(names), 64.0, height)
+    heights = spaced(len(names), 96.0, height)
     return [
         Node(k, x, float(y), shortened(name, form.letters), name, "")
         for k, (name, y) in enumerate(zip(names, heights, strict=True))
@@ -176,13 +181,17 @@ def spaced(count: int, pitch: float, height: float) -> Array:
 
 
 def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float, importance: Array | None) -> Box:
-    """One branch."""
+    """One branch. Its number and its share stand above the curve, or beside it where the box is low."""
     inside = form.box - 24.0
     share, bar = "", 0.0
     if importance is not None:
         share, bar = percent(importance[j]), inside * float(importance[j] / max(importance.max(), 1e-300))
-    path = curve(branch, x + 12.0, y + 16.0, inside, tall - 30.0)
-    return Box(j, x, y, form.box, tall, path, bar, share, "")
+    low = tall < HIGH_ENOUGH
+    share = "" if low and form is NARROW else share
+    before, after = (34.0, 46.0 if share else 10.0) if low else (12.0, 12.0)
+    above, below = (8.0, 12.0) if low else (19.0, 13.0)
+    path = curve(branch, x + before, y + above, form.box - before - after, tall - above - below)
+    return Box(j, x, y, form.box, tall, path, bar, share, y + (tall / 2.0 + 3.0 if low else 15.0), "")
 
 
 def curve(branch: Branch, x: float, y: float, width: float, height: float) -> str:
@@ -207,7 +216,7 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
         size = np.abs(weights[j]) / largest
         place = np.argsort(np.argsort(-size, kind="stable"))
         for k, node in enumerate(nodes):
-            if size[k] < NOTHING:
+            if size[k] < NOTHING or place[k] >= LIT:
                 continue
             weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
             fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)
@@ -251,12 +260,13 @@ def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> t
     return x, start[1] + ease * (end[1] - start[1])
 
 
-def words_on_edges(edges: Sequence[Edge]) -> str:
+def words_on_edges(edges: Sequence[Edge], total: int) -> str:
     """What the picture leaves out, in a sentence, or nothing."""
-    weak = sum(edge.weak for edge in edges)
-    if not weak:
+    drawn, weak = sum(not edge.weak for edge in edges), sum(edge.weak for edge in edges)
+    if drawn == total:
         return ""
-    return f"{len(edges) - weak} of {len(edges)} weights are drawn; the weaker ones of a branch show when it is lit."
+    lit = "; a branch that is lit shows more of its own" if weak else ""
+    return f"The {drawn} strongest of {total} weights are drawn{lit}."
 
 
 def shortened(name: str, letters: int) -> str:

@@ -47,7 +47,16 @@ COLOURS = {
     ORANGE: "var(--true)",
 }
 """What the page has names for, so that figures follow it into the dark."""
-BRANCH_SIZE = (4.0, 3.0)
+USELESS = (
+    r"<!--.*?-->",
+    r"<metadata>.*?</metadata>",
+    r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>",  # it would hold for the whole page, which has it for figures
+    r" font-family: [^;\"]*;",  # the page's own is used
+    r' transform="rotate\(-?0 [^)]*\)"',
+    r'<g id="patch_1">.*?</g>',  # the background
+)
+"""What the page does not need of a figure."""
+BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
 
 
 @contextmanager
@@ -59,18 +68,23 @@ def page_look() -> Iterator[None]:
         yield
 
 
-def new_figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """A figure that no window knows of, with one axes."""
+def new_figure(
+    size: tuple[float, float], margins: tuple[float, float, float, float] | None = None
+) -> tuple[Figure, Axes]:
+    """A figure that no window knows of, with one axes; margins (left, bottom, right, top) save the time of a layout."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots()
+    figure = Figure(figsize=size, layout="constrained" if margins is None else None)
+    axes = figure.subplots()
+    if margins is not None:
+        figure.subplots_adjust(*margins)
+    return figure, axes
 
 
 def branch_figures(subject: Subject) -> list[Markup]:
     """One a branch, in the model's order. What else there is to say of it stands beside the figure."""
     with page_look():
-        pairs = [new_figure(BRANCH_SIZE) for _ in range(subject.rank)]
+        pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in range(subject.rank)]
         plots.branches(subject.model, subject.truth, [axes for _, axes in pairs], subject.problem)
         for j, (_, axes) in enumerate(pairs):
             axes.set_xlabel(subscript("u", j + 1))
@@ -118,7 +132,9 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    for useless in USELESS:
+        svg = re.sub(useless, "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
     svg = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', svg)
@@ -133,4 +149,4 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
         f'role="img" aria-label="{escape(says)}">'
     )
     svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
-    return Markup(re.sub(r"\n\s*", "\n", svg))
+    return Markup(svg)

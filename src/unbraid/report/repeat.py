@@ -18,14 +18,23 @@ from unbraid.report.subject import Subject
 from unbraid.version import __version__
 
 
-def versions() -> list[tuple[str, str]]:
-    """Of what computes."""
-    return [
-        ("unbraid", __version__),
-        ("Python", platform.python_version()),
-        ("NumPy", np.__version__),
-        ("SciPy", scipy.__version__),
-    ]
+def settings(subject: Subject) -> list[tuple[str, str]]:
+    """What the fit was made with, as far as it is known, and the versions of what computes."""
+    fit = subject.fit
+    found = [("samples", repr(subject.problem).removeprefix("Problem(").removesuffix(")"))]
+    if fit is not None:
+        shapes = sorted({"none" if one is None else one.means for one in fit.constraints})
+        seed = "not known" if fit.asked is None or fit.asked.seed is None else str(fit.asked.seed)
+        found += [
+            ("method", fit.method),
+            ("basis", repr(fit.basis)),
+            ("shape asked for", ", ".join(shapes)),
+            ("starts", str(len(fit.starts))),
+            ("seed", seed),
+            ("time", f"{fit.seconds:.2g} s"),
+        ]
+    versions = f"{__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+    return [*found, ("unbraid", versions)]
 
 
 def python_code(subject: Subject) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from unbraid.alignment import align
+from unbraid.alignment import AlignedBranch, align
 from unbraid.arrays import Array
 from unbraid.branch import FunctionBranch
 from unbraid.diagnostics import Diagnostics, examined
@@ -33,6 +34,8 @@ class Subject:
         How it came about; None for a model from a file.
     truth
         A known model in the gauge of the found one, or None.
+    angles
+        Between found and true directions, in degrees, or None.
     jacobian_error, output_errors
         On the samples.
     inputs, outputs
@@ -43,6 +46,7 @@ class Subject:
     problem: Problem
     fit: Fit | None
     truth: DecoupledModel | None
+    angles: tuple[float, ...] | None
     jacobian_error: float | None
     output_errors: Array | None
     inputs: tuple[str, ...]
@@ -57,13 +61,15 @@ class Subject:
             raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
         samples = samples_for(about, problem)
         check_truth(model, truth)
+        laid = None if truth is None else align(truth, model)
         remembered = fit is not None and samples is fit.problem
         errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(samples, model)
         return cls(
             model,
             samples,
             fit,
-            None if truth is None else in_gauge_of(model, truth),
+            None if laid is None else in_gauge_of(model, laid),
+            None if laid is None else tuple(one.angle for one in laid),
             *errors,
             called(samples.input_names, "x", samples.m),
             called(samples.output_names, "f", samples.n),
@@ -117,9 +123,8 @@ def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
         raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {truth!r}.")
 
 
-def in_gauge_of(model: DecoupledModel, truth: DecoupledModel) -> DecoupledModel:
-    """The true branches in the order, the inputs and the scales of the found ones, so that all of a page agrees."""
-    laid = align(truth, model)
+def in_gauge_of(model: DecoupledModel, laid: Sequence[AlignedBranch]) -> DecoupledModel:
+    """The true branches laid on the found ones, as a model, so that all of a page has one gauge."""
     branches = [
         FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
         for j, one in enumerate(laid)

@@ -9,6 +9,7 @@ import numpy as np
 from unbraid.plots.residuals import FEW
 from unbraid.problem import counted
 from unbraid.report.subject import Subject
+from unbraid.report.verdict import grade
 from unbraid.report.words import in_percent, small
 
 
@@ -17,6 +18,18 @@ def jacobian_words(subject: Subject) -> str:
     assert subject.jacobian_error is not None or subject.output_errors is not None
     error = subject.jacobian_error
     return "" if error is None else f"so slopes are off by {in_percent(100.0 * float(np.sqrt(error)))} of their size"
+
+
+def error_words(subject: Subject) -> str:
+    """Which output has the largest error, in a sentence."""
+    errors = subject.output_errors
+    if errors is None or np.isnan(errors).all():
+        return ""
+    worst = int(np.nanargmax(errors))
+    error = f"{in_percent(float(errors[worst]))}, {grade(float(errors[worst]))}"
+    if len(errors) == 1:
+        return f"The error of {subject.outputs[0]} is {error}."
+    return f"The largest error is that of {subject.outputs[worst]}: {error}."
 
 
 def residual_words(subject: Subject) -> str:

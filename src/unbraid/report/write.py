@@ -10,10 +10,10 @@ from unbraid.report.cards import MANY, branch_cards, output_rows
 from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
 from unbraid.report.figures import branch_figures, course_figures, residual_figure
 from unbraid.report.packages import check_packages
-from unbraid.report.repeat import python_code, versions
+from unbraid.report.repeat import python_code, settings
 from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
-from unbraid.report.trust import answers, course_words, jacobian_words, residual_words
+from unbraid.report.trust import answers, course_words, error_words, jacobian_words, residual_words
 from unbraid.report.verdict import MEANINGS, badges, next_steps, verdict
 
 
@@ -45,6 +45,7 @@ def report_page(subject: Subject, command: str | None = None) -> str:
             diagrams=diagrams(subject, (WIDE, NARROW)),
             cards=list(zip(branch_cards(subject), branch_figures(subject), strict=True)),
             rows=output_rows(subject),
+            error_words=error_words(subject),
             jacobian_words=jacobian_words(subject),
             residuals=residual_figure(subject),
             residual_words=residual_words(subject),
@@ -56,7 +57,7 @@ def report_page(subject: Subject, command: str | None = None) -> str:
             steps=list(next_steps(subject)),
             code=python_code(subject),
             command=command,
-            versions=versions(),
+            settings=settings(subject),
             style=text_file("diagram.css") + text_file("page.css"),
             script=text_file("script.js"),
         )

@@ -36,7 +36,7 @@
         svg.querySelectorAll(`.box${which}, .node${which}`).forEach((one) => one.classList.add("on"));
       }
     }
-    says.textContent = figure.querySelector(`.box${own}, .node${own}`).dataset.says;
+    says.textContent = figure.querySelector(`.box${own}, .node${own}`).getAttribute("aria-label");
   }
 
   const show = (event) => {
