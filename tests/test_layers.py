@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "errors status arrays threads version progress printable labels",
         "files memory npz kernels tasks",
         "functions jacobians bases constraints problem metrics gaps reading",
-        "branch model fit asked trace storage alignment",
+        "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",
         "methods from_values decouple decouple_each datasets notes selection diagnostics uniqueness",

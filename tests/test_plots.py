@@ -35,8 +35,8 @@ def found() -> tuple[ub.Fit, ub.DecoupledModel]:
 def test_one_panel_a_branch_with_labelled_axes(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
     panels = plots.branches(found[0])
     assert panels.shape == (3,)
-    assert [panel.get_xlabel() for panel in panels] == [f"$u_{{{j}}} = (W_0 x)_{{{j}}}$" for j in (1, 2, 3)]
-    assert [panel.get_ylabel() for panel in panels] == [f"$g_{{{j}}}(u_{{{j}}})$" for j in (1, 2, 3)]
+    assert [panel.get_xlabel() for panel in panels] == ["u₁ = (W₀x)₁", "u₂ = (W₀x)₂", "u₃ = (W₀x)₃"]
+    assert [panel.get_ylabel() for panel in panels] == ["g₁(u₁)", "g₂(u₂)", "g₃(u₃)"]
 
 
 def test_given_axes_are_drawn_on_and_returned(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import unbraid as ub
 from registry import CONSTRAINTS, seeds
 from unbraid.arrays import Array
-from unbraid.bases.smoothing import FIRST, PlacedSmoothing
+from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.branch import FittedBranch
 from unbraid.comparison.run import with_noise
 from unbraid.constraints import Constraint
+from unbraid.continuation import first_negative
 from unbraid.fit import errors_on
 from unbraid.iterate import Iterates
-from unbraid.kernels.cross_validation import GRID
+from unbraid.kernels.cross_validation import GAMMA, strengths_tried
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -47,9 +49,11 @@ def noisy_trig(noise: float = 0.05, S: int = 100, seed: int = 0) -> tuple[ub.Pro
 # The penalty.
 
 
-@pytest.mark.parametrize("basis", [ub.SmoothingSpline(3), ub.SmoothingSpline(9), ub.SmoothingSpline(12, 5)], ids=repr)
+@pytest.mark.parametrize(
+    "basis", [ub.SmoothingSpline(3, 3), ub.SmoothingSpline(9, 4), ub.SmoothingSpline(12)], ids=repr
+)
 @given(seed=seeds, scale=st.sampled_from([1e-3, 1.0, 50.0]))
-def test_the_penalty_is_the_integral_of_the_squared_third_derivative(
+def test_the_penalty_is_the_integral_of_the_squared_highest_derivative(
     basis: ub.SmoothingSpline, seed: int, scale: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -58,18 +62,28 @@ def test_the_penalty_is_the_integral_of_the_squared_third_derivative(
     low, high = placed.domain()
     fine = np.linspace(low, high, 20 * 1000 + 1)
     middle = 0.5 * (fine[1:] + fine[:-1])
-    third = placed.design(middle, 3) @ a
-    integral = np.sum(third**2) * (fine[1] - fine[0]) * (high - low) ** 5
-    np.testing.assert_allclose(a @ placed.omega @ a, integral, rtol=1e-3)
+    highest = placed.design(middle, basis.degree) @ a
+    mean = np.sum(highest**2) * (fine[1] - fine[0]) / (high - low)
+    expected = mean * ((high - low) / (2.0 * np.pi)) ** (2 * basis.degree)
+    np.testing.assert_allclose(a @ placed.omega @ a, expected, rtol=5e-3)
 
 
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_one_wave_over_the_range_has_roughness_one_half(degree: int) -> None:
+    u = np.linspace(-3.0, 5.0, 400)
+    placed = ub.SmoothingSpline(40, degree).place(u)
+    a = np.linalg.lstsq(placed.design(u), np.sin(2.0 * np.pi * u / 8.0))[0]
+    assert a @ placed.omega @ a == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
 @given(seed=seeds)
-def test_the_penalty_leaves_parabolas_alone(seed: int) -> None:
+def test_the_penalty_leaves_polynomials_of_one_degree_less_alone(degree: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     u = rng.standard_normal(80)
-    placed = ub.SmoothingSpline(df=10, smoothing=1.0).place(u)
-    c = rng.standard_normal(3)
-    G, R = c[1] + 2.0 * c[2] * u, c[0] + c[1] * u + c[2] * u**2
+    placed = ub.SmoothingSpline(df=10, degree=degree, smoothing=1.0).place(u)
+    polynomial = np.polynomial.Polynomial(rng.standard_normal(degree))
+    G, R = polynomial.deriv()(u), polynomial(u)
     a = Projection.onto([None])(
         placed.select((None, None)), placed.at(u[None, None]), G[None, None], R[None, None], 0.5
     )
@@ -101,14 +115,14 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
     y = np.concatenate([G, np.sqrt(0.5) * R])
     chosen = placed.normal_equations(placed.at(u), G, R, 0.5).penalty
     assert chosen is not None
-    unit = np.trace(D.T @ D) / np.trace(placed.omega)
+    unit = np.trace(D.T @ D)
 
     def score(alpha: float) -> float:
         hat = D @ np.linalg.solve(D.T @ D + alpha * placed.omega, D.T)
-        return float(np.sum((y - hat @ y) ** 2) / (240 - np.trace(hat)) ** 2)
+        return float(np.sum((y - hat @ y) ** 2) / (240 - GAMMA * np.trace(hat)) ** 2)
 
     best = np.trace(chosen) / np.trace(placed.omega)
-    assert score(best) <= min(score(one * unit) for one in GRID[20:50]) * (1 + 1e-4)
+    assert score(best) <= min(score(one * unit) for one in strengths_tried(placed.omega_root)[20:]) * (1 + 1e-4)
 
 
 # Fits.
@@ -117,14 +131,14 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
 def test_without_penalty_it_is_a_spline_with_even_knots() -> None:
     problem, _ = ub.datasets.trig(rng=1)
     even = ub.methods.default(evenness=1.0, polish=False)
-    smooth = ub.decouple(problem, 3, basis=ub.SmoothingSpline(10, smoothing=0.0), method=even, starts=2, rng=0)
+    smooth = ub.decouple(problem, 3, basis=ub.SmoothingSpline(10, 3, smoothing=0.0), method=even, starts=2, rng=0)
     plain = ub.decouple(problem, 3, basis=ub.BSpline(10), method=even, starts=2, rng=0)
     np.testing.assert_allclose(smooth.model(problem.X), plain.model(problem.X), atol=1e-8)
 
 
-def test_much_smoothing_leaves_parabolas() -> None:
+def test_much_smoothing_leaves_polynomials() -> None:
     problem, _ = noisy_trig()
-    model = ub.decouple(problem, 3, basis=ub.SmoothingSpline(12, smoothing=1e3), starts=2, rng=0).model
+    model = ub.decouple(problem, 3, basis=ub.SmoothingSpline(12, 3, smoothing=1e7), starts=2, rng=0).model
     for branch in model.branches:
         u = np.linspace(*branch.domain, 50)
         curvature = branch.derivative(u, 2)
@@ -233,12 +247,12 @@ def test_a_fit_is_the_same_after_saving(tmp_path: Path) -> None:
 
 def test_settings_are_checked() -> None:
     with pytest.raises(ub.UnbraidError, match="df must be at least the degree"):
-        ub.SmoothingSpline(df=2)
+        ub.SmoothingSpline(df=4)
     with pytest.raises(ub.UnbraidError, match="degree"):
         ub.SmoothingSpline(degree=2)
     with pytest.raises(ub.UnbraidError, match="smoothing"):
         ub.SmoothingSpline(smoothing=-1.0)
-    assert ub.SmoothingSpline().untuned().smoothing == FIRST
+    assert ub.SmoothingSpline().untuned().smoothing is not None
     assert ub.SmoothingSpline(smoothing=0.5).untuned().smoothing == 0.5
 
 
@@ -258,9 +272,9 @@ def test_a_placement_keeps_strengths_beside_its_knots() -> None:
 # Beyond the range.
 
 
-def random_branch(seed: int, constraint: Constraint | None = None) -> FittedBranch:
+def random_branch(seed: int, constraint: Constraint | None = None, degree: int = 5) -> FittedBranch:
     rng = np.random.default_rng(seed)
-    basis = ub.SmoothingSpline(9, smoothing=0.0)
+    basis = ub.SmoothingSpline(9, degree, smoothing=0.0)
     placed = basis.place(rng.standard_normal(50))
     a = Projection.onto([constraint]).feasible(placed.select((None, None)), rng.standard_normal((1, 1, basis.size)))
     return FittedBranch(basis, placed, a[0, 0])
@@ -273,15 +287,39 @@ def beyond(branch: FittedBranch, share: float = 1.0) -> Array:
     return np.stack([low - far, high + far])
 
 
+@pytest.mark.parametrize("degree", [3, 4, 5])
 @given(seed=seeds)
-def test_a_branch_goes_on_as_a_parabola_unless_it_turns(seed: int) -> None:
-    branch = random_branch(seed)
-    for u, end in zip(beyond(branch, 0.12), branch.domain, strict=True):
-        value, slope, bend = branch(end), branch.derivative(end), branch.derivative(end, 2)
-        turned = np.sign(slope + bend * (u - end)) != np.sign(slope)
-        parabola = value + slope * (u - end) + 0.5 * bend * (u - end) ** 2
-        scale = np.abs(parabola).max() + np.abs(value)
-        np.testing.assert_allclose(branch(u)[~turned], parabola[~turned], rtol=0, atol=1e-12 * scale)
+def test_a_branch_without_shape_goes_on_as_a_polynomial_of_one_degree_less(degree: int, seed: int) -> None:
+    branch = random_branch(seed, degree=degree)
+    assume(not any(branch.certified(one) for one in CONSTRAINTS if one.order > 0))
+    for u, end in zip(beyond(branch, 0.124), branch.domain, strict=True):
+        taylor = [
+            float(branch.placement.design(np.array([end]), k)[0] @ branch.coordinates) / math.factorial(k)
+            for k in range(degree)
+        ]
+        expected = np.polynomial.polynomial.polyval(u - end, taylor)
+        np.testing.assert_allclose(branch(u), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("degree", [3, 5])
+@pytest.mark.parametrize("constraint", [one for one in CONSTRAINTS if one.order > 0], ids=repr)
+@given(seed=seeds)
+def test_the_polynomial_goes_on_for_as_long_as_it_has_the_shape(constraint: Constraint, degree: int, seed: int) -> None:
+    branch = random_branch(seed, constraint, degree)
+    low, high = branch.domain
+    for continuation, outwards in zip(branch.continuations, (-1.0, 1.0), strict=True):
+        full = 0.125 * (high - low)
+        assert 0.0 <= continuation.reach <= full
+        shape = constraint.sign * np.polynomial.Polynomial(continuation.powers).deriv(constraint.order)
+        kept = shape(outwards * np.linspace(0.0, continuation.reach, 400))
+        assert kept.min() >= -1e-9 * np.abs(kept).max()
+
+
+@pytest.mark.parametrize(
+    ("powers", "first"), [([1.0, -2.0], 0.5), ([1.0, 0.0, 1.0], 1.0), ([-1.0], 0.0), ([0.0, -1.0], 0.0), ([2.0], 1.0)]
+)
+def test_the_first_place_where_a_polynomial_is_negative(powers: list[float], first: float) -> None:
+    assert first_negative(np.array(powers), 1.0) == pytest.approx(first)
 
 
 @given(seed=seeds)

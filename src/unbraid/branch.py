@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
-from unbraid.constraints import Constraint, describe
+from unbraid.constraints import CONSTRAINTS, Constraint, describe
+from unbraid.continuation import Continuation
 from unbraid.errors import SettingError
 
 
@@ -43,7 +46,7 @@ class Branch(ABC):
 
 @dataclass(frozen=True, repr=False)
 class FittedBranch(Branch):
-    """A branch in a placed basis. Outside its domain it continues linearly, or first as a parabola (`Basis.bend`).
+    """A branch in a placed basis. Outside its domain it goes on as `continuation` says.
 
     Attributes
     ----------
@@ -77,14 +80,8 @@ class FittedBranch(Branch):
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         value = self.placement.evaluate(self.coordinates, at)
-        outside = np.flatnonzero(beyond)
-        if outside.size:
-            slope, curvature, bent = self._continued(at, beyond, outside)
-            far = beyond[outside]
-            with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
-                value[outside] += slope * far
-            bends = curvature != 0.0
-            value[outside[bends]] += (curvature * bent * (far - 0.5 * bent))[bends]
+        for outside, continuation in self._outside(beyond):
+            value[outside] += continuation.value(beyond[outside])
         return value.reshape(points.shape)
 
     def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
@@ -93,15 +90,22 @@ class FittedBranch(Branch):
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         result = self.placement.evaluate(self.coordinates, at, order)
-        outside = np.flatnonzero(beyond)
-        if outside.size:
-            _, curvature, bent = self._continued(at, beyond, outside)
-            if order == 1:
-                result[outside] += curvature * bent
-            else:
-                result[outside] = np.where(bent == beyond[outside], curvature, 0.0)
+        for outside, continuation in self._outside(beyond):
+            result[outside] = continuation.derivative(beyond[outside], order)
         result[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
         return result.reshape(points.shape)
+
+    @cached_property
+    def continuations(self) -> tuple[Continuation, Continuation]:
+        """How it goes on below its domain, and above."""
+        low, high = self.domain
+        ends = self.placement.at(np.array([low, high]))
+        degree, reach = self.basis.continued_degree, self.basis.continued_for * (high - low)
+        taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        kept = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
+        kept = [shape for shape in kept if shape.holds(self.placement, self.coordinates)]
+        below, above = np.stack(taylor, axis=-1)
+        return Continuation.keeping(below, reach, -1, kept), Continuation.keeping(above, reach, 1, kept)
 
     def certified(self, constraint: Constraint) -> bool:
         if not isinstance(constraint, Constraint):
@@ -114,21 +118,11 @@ class FittedBranch(Branch):
         inside = np.clip(flat, *self.domain)
         return self.placement.at(inside), flat - inside
 
-    def _continued(self, at: object, beyond: Array, outside: IndexArray) -> tuple[Array, Array, Array]:
-        """Slope and curvature at the ends that outside points are nearest to, and how far the branch keeps bending.
-
-        It bends for a share of the domain, `Basis.bend`, and not past a turning point, so that what increases goes on
-        increasing.
-        """
-        slope = self.placement.evaluate(self.coordinates, at, 1)[outside]
-        if self.basis.bend == 0.0:
-            return slope, np.zeros_like(slope), np.zeros_like(slope)
-        curvature = self.placement.evaluate(self.coordinates, at, 2)[outside]
-        far, (low, high) = beyond[outside], self.domain
-        towards = np.sign(far)
-        turning = np.divide(-slope, curvature * towards, where=curvature != 0.0, out=np.full_like(slope, np.inf))
-        turning = np.where(turning > 0.0, turning, np.where(slope == 0.0, 0.0, np.inf))
-        return slope, curvature, towards * np.minimum(np.abs(far), np.minimum(self.basis.bend * (high - low), turning))
+    def _outside(self, beyond: Array) -> Iterator[tuple[IndexArray, Continuation]]:
+        """The points below the domain with the continuation there, then those above."""
+        for side, outside in enumerate((np.flatnonzero(beyond < 0.0), np.flatnonzero(beyond > 0.0))):
+            if outside.size:
+                yield outside, self.continuations[side]
 
     def __repr__(self) -> str:
         low, high = self.domain

@@ -13,6 +13,7 @@ import numpy as np
 from unbraid.asked import Asked
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
+from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
@@ -128,7 +129,8 @@ def decouple(
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
-            best = tuned(finisher, best, method.polish.stopping.max_seconds, began)
+            chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
+            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began)
         fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
         return replace(fit, asked=asked)
 

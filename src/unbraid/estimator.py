@@ -213,7 +213,8 @@ def basis_for(problem: Problem, df: int | None) -> Basis:
     elif problem.J is None:
         df = min(max(round(problem.S ** (1 / 3)), 3), 12)
     elif problem.S >= 6:
-        return SmoothingSpline(df=min(28, problem.S // 2))
+        df = min(28, problem.S // 2)
+        return SmoothingSpline(df, degree=min(5, df))
     else:
         df = problem.S
     df = min(df, problem.S - 1)

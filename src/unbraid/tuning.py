@@ -1,8 +1,12 @@
 """The last part of a polish where a basis leaves its smoothing open: strengths by cross-validation, then more steps.
 
 With directions and W1 given, the model is linear in the coefficients of all branches together, and the strengths of
-their penalties are those of least generalised cross-validation score of the whole fit. Steps on all unknowns follow,
-and so on for some rounds.
+their penalties are those of least generalised cross-validation score of the whole fit. The score counts all equations
+the same, so λ first weighs them by their noise, as the residuals show it,
+
+    λ = (‖J - Ĵ‖² / S n m) / (‖F - F̂‖² / S n).
+
+Steps on all unknowns follow, and so on for some rounds.
 """
 
 from __future__ import annotations
@@ -21,15 +25,21 @@ from unbraid.solvers.linearised import Linearised
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 
-ROUNDS, STEPS = 4, 20
+COUPLINGS = (1e-6, 1e6)
+"""Least and largest λ: exact values or Jacobians should not make the others' weight vanish."""
+ROUNDS, STEPS = 6, 20
 """How often strengths are chosen, and steps after each choice."""
 
 
-def tuned(solver: GaussNewton, run: Run, max_seconds: float | None, began: float) -> Run:
-    """The run with smoothing chosen for each branch; in the last round directions stay, so that knots end in place."""
+def tuned(solver: GaussNewton, run: Run, coupling_open: bool, max_seconds: float | None, began: float) -> Run:
+    """The run with smoothing chosen for each branch, and λ where it is open.
+
+    In the last round directions stay, so that knots end in place.
+    """
     stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=max_seconds)
     for last in [False] * (ROUNDS - 1) + [True]:
-        final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
+        coupling = weighed(solver, run.best) if coupling_open else solver.coupling
+        final = replace(solver, coupling=coupling, directions_fixed=last, place_knots_at=frozenset())
         chosen = with_strengths(run.best, strengths(final, run.best))
         [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began)
         cut = after.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
@@ -37,6 +47,16 @@ def tuned(solver: GaussNewton, run: Run, max_seconds: float | None, began: float
         if cut:
             break
     return run
+
+
+def weighed(solver: GaussNewton, iterates: Iterates) -> float:
+    """λ = σ_J² / σ_F² from the residuals; what it was where there are values or Jacobians only."""
+    if solver.samples.J is None or solver.samples.F is None:
+        return solver.coupling
+    jacobian, values = (float(one[0]) for one in solver.linearised(iterates).misfits())
+    least, most = COUPLINGS
+    each = jacobian / iterates.W0.shape[-1]
+    return most if each >= most * values else max(each / values, least)
 
 
 def with_strengths(iterates: Iterates, strength: Array) -> Iterates:
@@ -65,7 +85,7 @@ def strengths(solver: GaussNewton, iterates: Iterates) -> Array:
     S = len(solver.samples.X)
     equations = S * n * ((0 if solver.samples.J is None else m) + (0 if solver.samples.F is None else 1))
     others = r * (n + m - 1) if together else r * (n + m - 1) + (r - 1) * K
-    alpha = cross_validated(N, right, square, placement.omega, max(equations - others, 1.0)).reshape(B, r)
+    alpha = cross_validated(N, right, square, placement.omega_root, max(equations - others, 1.0)).reshape(B, r)
     size = np.sum(iterates.W1**2, axis=-2)
     return np.asarray(np.divide(alpha, size, where=size > 0.0, out=np.ones_like(alpha)))
 

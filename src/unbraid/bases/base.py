@@ -34,11 +34,17 @@ class Basis(ABC):
 
     Attributes
     ----------
-    bend
-        How far a branch keeps its curvature beyond its domain, as a share of its length; then it goes on linearly.
+    continued_for
+        How far beyond its domain, as a share of its length, a branch goes on as its Taylor polynomial of degree
+        `continued_degree`; from there it goes on linearly.
     """
 
-    bend: ClassVar[float] = 0.0
+    continued_for: ClassVar[float] = 0.0
+
+    @property
+    def continued_degree(self) -> int:
+        """At most the degree of the branch."""
+        return 1
 
     @property
     @abstractmethod
@@ -144,6 +150,11 @@ class Placement(ABC):
 
     def penalty(self) -> Array | None:
         """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
+        C = self.penalty_root()
+        return None if C is None else C.mT @ C
+
+    def penalty_root(self) -> Array | None:
+        """C (..., k, K) with P = Cᵀ C, or None where there is no penalty."""
         return None
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
@@ -152,6 +163,10 @@ class Placement(ABC):
         N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
         """
         return None
+
+    def loosened(self, samples: int) -> Self:
+        """The same with a penalty so weak that it only settles what so many samples leave open."""
+        return self
 
     def keeping(self, earlier: Placement) -> Self:
         """The same with what an earlier placement, if it is of the same basis, has settled beside its knots."""

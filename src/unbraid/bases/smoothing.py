@@ -1,13 +1,13 @@
 r"""Penalised B-splines: many evenly spaced knots, and a penalty on roughness that decides how many of them count.
 
-A branch minimises its mean squared misfit plus α Ω, with
+A branch of degree d minimises its mean squared misfit plus α Ω, with
 
-    Ω = L⁵ ∫ g'''(u)² du = aᵀ Ω a
+    Ω = (L / 2π)^2d (1/L) ∫ g^(d)(u)² du = aᵀ Ω a
 
-over its range of length L, a number that does not depend on the units of u; on evenly spaced knots its matrix is the
-same for all branches. The third derivative, because slopes are what most is known of: it bends them least, and what
-it leaves alone are parabolas. For the same reason a branch goes on as a parabola beyond its range, which is the
-continuation of least Ω, for an eighth of it, and from there, or from where it would turn, linearly.
+over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
+range. On evenly spaced knots its matrix is the same for all branches. The highest derivative there is, because slopes
+are what most is known of, and because what it leaves alone, polynomials of degree d - 1, is how a branch goes on beyond
+its range (the continuation of least Ω), for an eighth of it; from there it goes on linearly.
 
 α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
 branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`tuning`).
@@ -30,8 +30,8 @@ from unbraid.kernels import splines as kernel
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.knots import breakpoints
 
-FIRST = 1e-10
-"""α until it has been chosen: weak, but enough to settle what the data leave open."""
+WAVES = 3.0
+"""Over the range of a branch; so many hardly feel an α that has not been chosen yet."""
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,27 @@ class SmoothingSpline(SplineBasis):
     df
         Degrees of freedom that the penalty starts from; more than enough is enough.
     degree
-        Polynomial degree of the branch g, at least 3.
+        Polynomial degree d of the branch g, at least 3; the penalty is on its d-th derivative.
     smoothing
         α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
         for each branch by generalised cross-validation.
 
     Notes
     -----
-    Beyond the range of its inputs a branch keeps its curvature for an eighth of that range, unless it would turn; other
-    bases continue linearly at once.
+    Beyond the range of its inputs a branch goes on as a polynomial of degree d - 1 for an eighth of that range, unless
+    it would lose a certified shape, and then linearly; other bases continue linearly at once.
 
     Examples
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
     >>> ub.decouple(problem, rank=3, basis=ub.SmoothingSpline(), starts=4, rng=0).basis
-    SmoothingSpline(df=28, degree=3, smoothing=None)
+    SmoothingSpline(df=28, degree=5, smoothing=None)
     """
 
-    bend: ClassVar[float] = 0.125
+    continued_for: ClassVar[float] = 0.125
     df: int = 28
-    degree: int = 3
+    degree: int = 5
     smoothing: float | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +71,8 @@ class SmoothingSpline(SplineBasis):
         check_whole("df", self.df, 1)
         if self.df < self.degree:
             raise SettingError(
-                f"df must be at least the degree, got df={self.df} with degree={self.degree}: raise df; the "
-                "penalty takes back what is too much."
+                f"df must be at least the degree, got df={self.df} with degree={self.degree}: raise df, "
+                "of which the penalty takes back what is too much, or lower the degree."
             )
         if self.smoothing is not None:
             check_number("smoothing", self.smoothing, 0.0)
@@ -81,7 +81,11 @@ class SmoothingSpline(SplineBasis):
         return replace(self, df=size - 1)
 
     def untuned(self) -> Self:
-        return replace(self, smoothing=FIRST) if self.smoothing is None else self
+        return replace(self, smoothing=weak(self.degree)) if self.smoothing is None else self
+
+    @property
+    def continued_degree(self) -> int:
+        return self.degree - 1
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedSmoothing:
         strength = None if self.smoothing is None else np.full(u.shape[:-1], self.smoothing * u.shape[-1])
@@ -115,21 +119,31 @@ class PlacedSmoothing(PlacedSpline):
     def moved(self, scale: Array, shift: Array) -> Self:
         return replace(super().moved(scale, shift), strength=self.strength)
 
+    def loosened(self, samples: int) -> Self:
+        if self.strength is None:
+            return self
+        return replace(self, strength=np.minimum(self.strength, weak(self.degree) * samples))
+
     def keeping(self, earlier: Placement) -> Self:
         return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
-    def penalty(self) -> Array | None:
-        return None if self.strength is None else self.strength[..., None, None] * self.omega
+    def penalty_root(self) -> Array | None:
+        return None if self.strength is None else np.sqrt(self.strength)[..., None, None] * self.omega_root
 
     @property
     def omega(self) -> Array:
         """The matrix of Ω, (K, K)."""
-        return third_derivatives(self.breakpoints.shape[-1] - 1, self.degree)
+        return roughness(self.breakpoints.shape[-1] - 1, self.degree)
+
+    @property
+    def omega_root(self) -> Array:
+        """(I, K), with Ω = rootᵀ root."""
+        return roughness_root(self.breakpoints.shape[-1] - 1, self.degree)
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
         if self.strength is not None:
             return None
-        return cross_validated(N, b, square, self.omega, equations)[..., None, None] * self.omega
+        return cross_validated(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
 
     def normal_equations(
         self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
@@ -145,11 +159,21 @@ class PlacedSmoothing(PlacedSpline):
         return plain._replace(penalty=penalty)
 
 
+def weak(degree: int) -> float:
+    """An α that settles what data leave open, and does little else: of `WAVES` waves it takes a thousandth."""
+    return 1e-3 * WAVES ** (-2 * degree)
+
+
 @cache
-def third_derivatives(intervals: int, degree: int) -> Array:
-    """The matrix of Ω, (K, K), exactly: g''' is a polynomial of degree d - 3 between knots."""
+def roughness(intervals: int, degree: int) -> Array:
+    """The matrix of Ω, (K, K)."""
+    root = roughness_root(intervals, degree)
+    return np.asarray(root.T @ root)
+
+
+@cache
+def roughness_root(intervals: int, degree: int) -> Array:
+    """(I, K), exactly: the d-th derivative is constant between knots."""
     knots = np.linspace(0.0, 1.0, intervals + 1)
-    nodes, weights = np.polynomial.legendre.leggauss(degree - 2)
-    u = (knots[:-1, None] + (nodes + 1.0) / (2.0 * intervals)).ravel()
-    B = PlacedSpline(knots, degree).design(u, 3)
-    return np.asarray(B.T @ (np.tile(weights, intervals)[:, None] * B) / (2.0 * intervals), dtype=np.float64)
+    B = PlacedSpline(knots, degree).design(0.5 * (knots[1:] + knots[:-1]), degree)
+    return np.asarray(B / np.sqrt(intervals) / (2.0 * np.pi) ** degree, dtype=np.float64)

@@ -33,7 +33,9 @@ def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | Non
     panel.plot(inside, curve, color=BLUE, linewidth=1.6, label="found")
     if truth is not None:
         panel.plot(inside, truth(inside), **TRUE, label="true")
-    panel.plot(beyond, continued, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
+    low_end, high_end = reaching(curve if truth is None else np.append(curve, truth(inside)), continued)
+    shown = np.where((low_end <= continued) & (continued <= high_end), continued, np.nan)
+    panel.plot(beyond, shown, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
     panel.plot([], [], **SLOPED, label="slope")  # for the legend, which looks at the panel
     knots = np.asarray(branch.knots)
     if knots.size:
@@ -44,7 +46,7 @@ def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | Non
     panel.axvspan(low, high, color=GREY, alpha=0.13, linewidth=0, label="training range")
     reach = MARGIN * (high - low)
     panel.set_xlim(low - reach, high + reach)
-    into_upper_part(panel, *reaching(curve if truth is None else np.append(curve, truth(inside)), continued))
+    into_upper_part(panel, low_end, high_end)
     panel.spines[["top", "right"]].set_visible(False)
     return draw_slope(panel, branch, truth, inside, beyond)
 

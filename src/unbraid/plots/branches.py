@@ -16,8 +16,9 @@ from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
-from unbraid.plots.certificates import certain, certificate
-from unbraid.plots.palette import QUIET
+from unbraid.plots.certificates import FAILED, certain, certificate
+from unbraid.plots.labels import indexed
+from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_of
 from unbraid.problem import Problem
 
@@ -105,17 +106,20 @@ def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None
 
 def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
     """Labels and the title; remarks stand beside it in small print."""
-    u = f"u_{{{j + 1}}}"
-    panel.set_xlabel(rf"${u} = (W_0 x)_{{{j + 1}}}$")
-    panel.set_ylabel(rf"$g_{{{j + 1}}}({u})$", y=sum(CURVE) / 2)
-    strip.set_ylabel(f"$g'_{{{j + 1}}}$", color=QUIET, fontsize="small", y=sum(SLOPE) / 2 / SLOPE[1])
-    panel.set_title(f"branch {j + 1}", fontsize="medium", loc="left")
-    panel.set_title("\n".join(filter(None, remarks)), fontsize="x-small", color=QUIET, loc="right")
+    u, g = indexed("u", j + 1), indexed("g", j + 1)
+    panel.set_xlabel(f"{u} = {indexed('(W₀x)', j + 1)}")
+    panel.set_ylabel(f"{g}({u})", y=sum(CURVE) / 2)
+    strip.set_ylabel(f"{g}′", color=QUIET, fontsize="small", y=sum(SLOPE) / 2 / SLOPE[1])
+    panel.set_title(f"branch {j + 1}", fontsize="medium", loc="left", y=1.0)
+    small = "\n".join(filter(None, remarks))
+    panel.set_title(small, fontsize="x-small", color=RED if FAILED in small else QUIET, loc="right", y=1.0)
+    strip.set_title("", y=1.0)  # a place of its own: matplotlib is slow to find one
 
 
 def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
     """How much each branch matters, where samples and coefficients are known."""
-    if samples is None or not all(isinstance(branch, FittedBranch) for branch in model.branches):
+    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
+    if samples is None or None in bases or len(bases) > 1:
         return None
     return importance(model, samples)
 

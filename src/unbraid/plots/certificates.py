@@ -8,6 +8,7 @@ from unbraid.alignment import AlignedBranch
 from unbraid.branch import Branch
 from unbraid.constraints import CONSTRAINTS, Constraint, NonNegative
 
+FAILED = "not certified ✗"
 MEANS = {(one.order, one.sign): one.means for one in CONSTRAINTS}
 
 
@@ -17,7 +18,7 @@ def certificate(branch: Branch | AlignedBranch, constraint: Constraint | None) -
         return ""
     own = branch.branch if isinstance(branch, AlignedBranch) else branch
     shape = as_drawn(branch, constraint)
-    return f"{shape}, certified ✓" if own.certified(constraint) else f"{shape}: not certified ✗"
+    return f"{shape}, certified ✓" if own.certified(constraint) else f"{shape}: {FAILED}"
 
 
 def certain(branch: Branch | AlignedBranch) -> str:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbraid.arrays import Array
 from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, QUIET, RED
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, fit_of
+from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
 from unbraid.trace import EventKind, Trace
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
     ('log', ['objective', 'Error(J)'])
     """
     check_matplotlib()
+    from matplotlib.ticker import MaxNLocator
+
     trace = fit_of("convergence", fit).trace
     if trace.sweeps == 0:
         raise DataError("convergence needs a trace, and this fit made no sweeps: it is its `init` as it was.")
@@ -59,8 +62,9 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
         error = positive(trace.jacobian_error)
         panel.plot(sweeps, error, color=ORANGE, linewidth=1.4, linestyle=(0, (4, 2)), label="Error(J)", marker=dot)
     draw_events(panel, trace)
-    panel.set_yscale("log")
+    decades(panel, np.concatenate([line.get_ydata() for line in panel.get_lines()]))
     draw_phases(panel, trace)
+    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("sweep")
     panel.set_ylabel("relative error, squared")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
@@ -69,9 +73,9 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def positive(values: np.ndarray) -> np.ndarray:
-    """Values as a logarithmic axis takes them: nothing where they are zero or not finite."""
-    return np.where(np.isfinite(values) & (values > 0.0), values, np.nan)
+def positive(values: Array) -> Array:
+    """Values as a logarithmic axis takes them: nothing where they are not finite."""
+    return np.where(np.isfinite(values), np.maximum(values, ZERO), np.nan)
 
 
 def draw_events(panel: Axes, trace: Trace) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
+from unbraid.arrays import Array
 from unbraid.errors import DataError, MissingDependencyError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
+from unbraid.plots.labels import power
 from unbraid.plots.palette import ALONE, COLUMNS, PANEL
 from unbraid.problem import Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+ZERO = 1e-32
+"""Where an objective of zero is drawn on a logarithmic axis."""
 
 
 def check_matplotlib() -> None:
@@ -86,6 +92,30 @@ def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | Non
     if (problem.n, problem.m) != (model.n, model.m):
         raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
     return problem
+
+
+def inches(panel: Axes) -> tuple[float, float]:
+    """Width and height of axes, as far as that is known before their figure is drawn."""
+    box, figure = panel.get_window_extent(), panel.get_figure(root=True)
+    dpi = 100.0 if figure is None else figure.dpi
+    return box.width / dpi, box.height / dpi
+
+
+def decades(panel: Axes, values: Array) -> None:
+    """A logarithmic axis of values over a decade at least, so that what is about the same looks the same."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_yscale("log")
+    some = values[np.isfinite(values) & (values > 0.0)]
+    if not some.size:
+        return
+    low, high = np.log10(some.min()), np.log10(some.max())
+    pad = max(0.05 * (high - low), 0.5 * (1.0 - (high - low)), 0.08)
+    panel.set_ylim(10.0 ** (low - pad), 10.0 ** (high + pad))
+    between = (1.0,) if high - low + 2.0 * pad > 2.0 else (1.0, 2.0, 5.0)
+    panel.yaxis.set_major_locator(LogLocator(subs=between, numticks=8))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def bare(panel: Axes) -> None:

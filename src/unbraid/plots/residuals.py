@@ -13,10 +13,10 @@ from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
-from unbraid.plots.palette import BLUE, GREY, LINES, MARKERS, QUIET
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, model_of, samples_of
+from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
+from unbraid.plots.panels import axis_for, bare, check_matplotlib, inches, model_of, samples_of
+from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.problem import Problem
-from unbraid.units import positive, spreads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,12 +77,12 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     what = "residual" if samples.F is not None else "residual of slopes"
     if model.n <= FEW:
         draw_points(panel, misfits, names)
-        panel.set_xlabel(f"predicted, in {unit}s")
+        panel.set_xlabel(f"predicted, in {unit}s", fontsize="small")
     else:
         draw_ranges(panel, misfits, names)
         panel.set_xlabel("output")
     panel.axhline(0.0, color=QUIET, linewidth=0.8, zorder=0)
-    panel.set_ylabel(f"{what}, % of the {unit}")
+    panel.set_ylabel(f"{what}, % of {unit}", fontsize="small")
     bare(panel)
     return panel
 
@@ -90,31 +90,33 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
 def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the values that are known."""
     assert samples.F is not None
-    F, predicted = samples.F, model(samples.X)
-    largest = np.nanmax(np.abs(F), axis=0)
-    spread = positive(spreads(F, samples.weights), otherwise=1.0, noise=largest)
-    centre = np.nanmean(F, axis=0)
+    F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
+    weights = np.ones(samples.S) if samples.weights is None else samples.weights
     for i in range(model.n):
         known = ~np.isnan(F[:, i])
-        yield misfit(F[known, i], predicted[known, i], centre[i], spread[i])
+        centre = float(F[known, i].mean()) if known.any() else 0.0
+        yield misfit(F[known, i], predicted[known, i], weights[known], centre, spread[i])
 
 
 def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the entries of its Jacobian in inputs of unit spread."""
     assert samples.J is not None
     some = evenly(samples.S, JACOBIANS)
-    x_spread = positive(spreads(samples.X, samples.weights), otherwise=1.0, noise=np.abs(samples.X).max(axis=0))
-    J, predicted = samples.J[some] * x_spread, model.jacobian(samples.X[some]) * x_spread
+    spread = input_spreads(samples)
+    J, predicted = samples.J[some] * spread, model.jacobian(samples.X[some]) * spread
+    weights = np.ones(len(some)) if samples.weights is None else samples.weights[some]
+    by_entry = np.repeat(weights[:, None], model.m, axis=1)
     for i in range(model.n):
         known = ~np.isnan(J[:, i])
-        size = float(np.sqrt(np.mean(J[:, i][known] ** 2))) if known.any() else 0.0
-        yield misfit(J[:, i][known], predicted[:, i][known], 0.0, size or 1.0)
+        given, w = J[:, i][known], by_entry[known]
+        size = float(np.sqrt(np.average(given**2, weights=w))) if w.sum() > 0.0 else 0.0
+        yield misfit(given, predicted[:, i][known], w, 0.0, size or 1.0)
 
 
-def misfit(given: Array, predicted: Array, centre: float, spread: float) -> Misfit:
+def misfit(given: Array, predicted: Array, weights: Array, centre: float, spread: float) -> Misfit:
     """In units of the spread."""
     residual = 100.0 * (given - predicted) / spread
-    error = float(np.sqrt(np.mean(residual**2))) if residual.size else np.nan
+    error = float(np.sqrt(np.average(residual**2, weights=weights))) if weights.sum() > 0.0 else np.nan
     return Misfit((predicted - centre) / spread, residual, error)
 
 
@@ -129,11 +131,12 @@ def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     for one, name, (colour, marker) in zip(misfits, names, looks, strict=False):
         some = evenly(one.residual.size, MOST // len(misfits)) if one.residual.size else slice(0)
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2, "alpha": 0.65}
+        look["label"] = f"{name}: {one.error:.2g} %" if one.residual.size else f"{name}: not known"
+        many = one.residual.size > MOST
         panel.plot(
-            one.predicted[some], one.residual[some], linestyle="none", markeredgewidth=0,
-            label=f"{name}: {one.error:.2g} %", rasterized=one.residual.size > MOST, **look,
-        )  # fmt: skip
-    above(panel, len(misfits))
+            one.predicted[some], one.residual[some], linestyle="none", markeredgewidth=0, rasterized=many, **look
+        )
+    above(panel)
 
 
 def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
@@ -144,17 +147,20 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     )
     least, low, quarter, median, three_quarters, high, most = table.T
     x = np.arange(len(names))
-    panel.vlines(x, low, high, color=BLUE, linewidth=1.2, label="middle 90 %")
-    panel.vlines(x, quarter, three_quarters, color=BLUE, linewidth=5.0, label="middle half")
-    panel.plot(x, median, "_", color="white", markersize=5.0, markeredgewidth=1.5)
+    panel.vlines(x, low, high, color=BLUE, linewidth=1.2, label="90 %")
+    panel.vlines(x, quarter, three_quarters, color=BLUE, linewidth=5.0, label="half")
+    panel.plot(x, median, "_", color=BLACK, markersize=8.0, markeredgewidth=1.2, label="median")
     for ends, label in ((least, "largest"), (most, None)):
         panel.plot(x, ends, ".", color=GREY, markersize=4.0, label=label)
     panel.set_xticks(x, names, rotation=90 if len(names) > 8 or max(map(len, names)) > 9 else 0, fontsize="small")
     panel.set_xlim(-0.7, len(names) - 0.3)
-    above(panel, 3)
+    above(panel)
 
 
-def above(panel: Axes, columns: int) -> None:
-    """The legend above the panel, where it hides nothing."""
-    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handletextpad": 0.4, "columnspacing": 1.2}
-    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, **look)
+def above(panel: Axes) -> None:
+    """The legend above the panel, where it hides nothing, in as many columns as there is room for."""
+    handles, names = panel.get_legend_handles_labels()
+    entry = 0.4 + 0.07 * max(map(len, names))
+    columns = min(len(names), max(1, int(inches(panel)[0] / entry)))
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handletextpad": 0.4, "columnspacing": 1.0}
+    panel.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, handlelength=1.3, **look)

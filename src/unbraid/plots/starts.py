@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.errors import DataError
 from unbraid.fit import AGREEING, Fit, StartSummary
 from unbraid.plots.palette import BLUE, GREY, RED
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, fit_of
+from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
 from unbraid.problem import counted
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     panel = axis_for(ax)
     places = np.arange(1, len(summaries) + 1)
     objectives = np.array([start.objective for start in summaries])
-    drawn = np.isfinite(objectives) & (objectives > 0.0)
+    drawn = np.isfinite(objectives)
+    objectives = np.maximum(objectives, ZERO)
     for finished in (True, False):
         for agrees in (True, False):
             which = drawn & np.array([belongs(start, finished, agrees) for start in summaries])
             if which.any():
                 panel.plot(places[which], objectives[which], **look(finished, agrees))
-    panel.set_yscale("log")
+    decades(panel, objectives[drawn])
     panel.set_xlim(0.0, len(summaries) + 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
@@ -62,7 +63,8 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     panel.set_title(counts(summaries), fontsize="medium", loc="center")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     bare(panel)
-    panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
+    if drawn.any():
+        panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel
 
 

@@ -11,9 +11,10 @@ from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLUE, RED
-from unbraid.plots.panels import axis_for, check_matplotlib, model_of, samples_of
+from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_of
+from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.problem import Problem
-from unbraid.units import positive, spreads
+from unbraid.units import spreads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,10 @@ GAP = 0.6
 """Between the two matrices, in columns."""
 CELL = (0.40, 0.30)
 """Width and height of an entry in a new figure, in inches."""
+SMALL_CELL = (0.20, 0.20)
+"""The same where entries are many."""
+FEW = 400
+"""Entries that are written as numbers; more would be a table nobody reads, and a large file."""
 ROOM = (0.27, 0.13)
 """Width and height that a number needs, in inches."""
 SHORT = 4
@@ -61,7 +66,7 @@ def weights(
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
     >>> axes = ub.plots.weights(truth)
     >>> [label.get_text() for label in axes.get_xticklabels()]
-    ['$x_{1}$', '$x_{2}$', '$f_{1}$', '$f_{2}$']
+    ['x₁', 'x₂', 'f₁', 'f₂']
     """
     check_matplotlib()
     model = model_of("weights", fit_or_model)
@@ -70,10 +75,12 @@ def weights(
     (r, m), n = into.shape, out.shape[1]
     inputs = labels(None if samples is None else samples.input_names, "x", m)
     outputs = labels(None if samples is None else samples.output_names, "f", n)
-    longest = max(map(plain_length, inputs + outputs))
+    longest = max(map(len, inputs + outputs))
     turned = 0.0 if longest <= SHORT else 0.075 * longest
-    panel = axis_for(ax, max(3.0, 1.0 + CELL[0] * (m + GAP + n)), 1.1 + CELL[1] * r + turned)
-    numbers = has_room(panel, m + GAP + n, r)
+    few = r * (m + n) <= FEW
+    wide, high = CELL if few else SMALL_CELL
+    panel = axis_for(ax, max(3.0, 1.0 + wide * (m + GAP + n)), 1.1 + high * r + turned)
+    numbers = few and has_room(panel, m + GAP + n, r)
     for matrix, start in ((into, 0.0), (out, m + GAP)):
         draw_matrix(panel, matrix, start, numbers)
     panel.set_xlim(-0.02, m + GAP + n + 0.02)
@@ -83,7 +90,7 @@ def weights(
     panel.set_yticks(np.arange(r) + 0.5, [f"{j + 1}" for j in range(r)], fontsize="small")
     panel.set_ylabel("branch")
     unit = scaled and samples is not None
-    for start, width, title in ((0.0, m, "$W_0$"), (m + GAP, n, r"$W_1^{\mathsf{T}}$")):
+    for start, width, title in ((0.0, m, "W₀"), (m + GAP, n, "W₁ᵀ")):
         panel.text(start + width / 2, -0.15, title, ha="center", va="bottom", fontsize="medium")
     if unit:
         panel.set_xlabel("in standard deviations", fontsize="small")
@@ -92,22 +99,14 @@ def weights(
     return panel
 
 
-def plain_length(name: str) -> int:
-    """How long a label is, about; a formula counts as two letters."""
-    return 2 if name.startswith("$") else len(name)
-
-
 def standardised(model: DecoupledModel, samples: Problem) -> tuple[Array, Array]:
     """W0 (r, m) and W1ᵀ (r, n) for inputs, branches and outputs in units of their standard deviations."""
-    x_spread = positive(spreads(samples.X, samples.weights), otherwise=1.0, noise=np.abs(samples.X).max(axis=0))
-    into = model.W0 * x_spread
+    into = model.W0 * input_spreads(samples)
     length = np.linalg.norm(into, axis=1, keepdims=True)
     into = into / np.where(length > 0.0, length, 1.0)
     u = samples.X @ model.W0.T
     branch = spreads(np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1), samples.weights)
-    F = model(samples.X) if samples.F is None else samples.F
-    f_spread = positive(spreads(F, samples.weights), otherwise=1.0, noise=np.nanmax(np.abs(F), axis=0))
-    return into, (model.W1 * branch / f_spread[:, None]).T
+    return into, (model.W1 * branch / output_spreads(samples, model)[:, None]).T
 
 
 def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None:
@@ -136,10 +135,8 @@ def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None
 
 def has_room(panel: Axes, columns: float, rows: int) -> bool:
     """Whether the axes are large enough for numbers."""
-    box = panel.get_window_extent()
-    figure = panel.get_figure(root=True)
-    assert figure is not None
-    return bool(box.width / figure.dpi / columns >= ROOM[0] and box.height / figure.dpi / rows >= ROOM[1])
+    width, height = inches(panel)
+    return width / columns >= ROOM[0] and height / rows >= ROOM[1]
 
 
 def short(entry: float) -> str:
