@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "errors status arrays threads version progress printable labels",
         "files memory npz kernels tasks",
-        "functions jacobians bases constraints problem metrics gaps reading",
+        "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",

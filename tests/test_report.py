@@ -185,6 +185,12 @@ def test_a_model_and_samples_make_a_page_without_a_course(
     assert "What to try next" in text
 
 
+def test_a_callback_is_told_of_every_figure(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path) -> None:
+    told: list[ub.Progress] = []
+    written(found[0], tmp_path, callback=told.append)
+    assert [(one.phase, one.done, one.total) for one in told] == [("draw", j, 3) for j in (1, 2, 3)]
+
+
 def test_jacobians_alone_make_a_page(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path) -> None:
     problem = cast(ub.Problem, found[0].problem)
     fit = ub.decouple(ub.Problem(problem.X, J=problem.J), 3, starts=4, rng=0)

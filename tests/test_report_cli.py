@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,16 @@ def test_report_is_about_a_model_and_samples(folder: Path) -> None:
     assert "unbraid report model.npz data.npz -o page.html" in page
 
 
+def test_programs_get_a_document(folder: Path) -> None:
+    done = run("report", "model.npz", "data.npz", "-o", "page.html", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["report"], told["rank"], told["samples"], len(told["output_errors"])) == ("page.html", 3, 60, 2)
+    words = ["fit", "data.npz", "--rank", "3", "--starts", "2", "-o", "fitted.npz", "--json"]
+    assert json.loads(run(*words).stdout)["report"] is None
+    assert json.loads(run(*words, "--report", "page.html").stdout)["report"] == "page.html"
+
+
 def test_names_of_columns_are_on_the_page_as_text(folder: Path) -> None:
     names = "--inputs", "<b>speed</b>,load & co", "--outputs", "force,torque"
     done = run("report", "model.npz", "data.csv", *names, "-o", "page.html")
@@ -80,6 +91,7 @@ def test_names_of_columns_are_on_the_page_as_text(folder: Path) -> None:
         ("fit data.npz --rank 3 -o m.npz --report none/page.html", "its folder does not exist"),
         ("fit data.npz --rank 3 -o m.npz --report data.npz", "also an input"),
         ("fit data.npz --rank 3 -o m.npz --report m.npz", "another name"),
+        ("report model.npz data.npz -o page.pdf", "HTML is what is written: use page.html"),
         ("demo -o report.html", "another name"),
     ],
 )

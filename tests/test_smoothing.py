@@ -26,7 +26,8 @@ from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.status import Status
-from unbraid.tuning import strengths
+from unbraid.tuning import LinearModel, strengths, weighed
+from unbraid.uniqueness import in_units
 from unbraid.units import Units
 
 METHODS = [
@@ -229,6 +230,60 @@ def test_strengths_beyond_the_dense_limit_are_chosen_branch_by_branch() -> None:
     assert chosen.shape == (1, 3)
     assert (chosen > 0.0).all()
     assert np.isfinite(chosen).all()
+
+
+def test_covariances_are_those_of_a_penalised_regression() -> None:
+    """Of slopes and values of one branch, whose design can be written down."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 2))
+    f, J = np.sin(2 * X[:, :1]), np.stack([2 * np.cos(2 * X[:, 0]), np.zeros(60)], axis=-1)[:, None]
+    problem = with_noise(ub.Problem(X, f, J), 0.05, rng)
+    basis = ub.SmoothingSpline(9, smoothing=1e-4)
+    samples = Samples.of(problem, Units.as_given(problem))
+    solver = GaussNewton(samples, basis, Projection.onto([None]), 0.3, offset=False)
+    W0, W1 = np.array([[[1.0, 0.0]]]), np.array([[[2.0]]])
+    placement = basis.place(W0 @ samples.X.T)
+    u, one = (W0 @ samples.X.T)[0, 0], placement.select((0, 0))
+    rows = [2.0 * one.design(u, 1), np.sqrt(0.3) * 2.0 * one.design(u)]
+    assert problem.J is not None
+    assert problem.F is not None
+    D, y = np.concatenate(rows), np.concatenate([problem.J[:, 0, 0], np.sqrt(0.3) * problem.F[:, 0]])
+    penalty = 4.0 * 60 * 1e-4 * one.omega
+    V = np.linalg.inv(D.T @ D + penalty)
+    a = V @ D.T @ y
+    left = np.sum((y - D @ a) ** 2) + np.sum(problem.J[:, 0, 1] ** 2)  # the second column of J is not modelled
+    sigma = left / (60 * 3 - 2 - np.trace(V @ D.T @ D))
+    found = LinearModel.at(solver, Iterates(W0, W1, placement, a[None, None])).covariances(penalty[None, None])[0, 0]
+    np.testing.assert_allclose(found, sigma * V, rtol=1e-6, atol=1e-9 * np.abs(sigma * V).max())
+
+
+@pytest.mark.parametrize(("noise", "far"), [(0.0, True), (0.5, False)])
+def test_a_branch_goes_on_as_a_polynomial_only_where_noise_lets_it_be_known(noise: float, far: bool) -> None:
+    problem, _ = noisy_trig(noise)
+    fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), starts=4, rng=0)
+    shares = np.concatenate([branch.placement.reaches() for branch in fit.model.branches])  # type: ignore[attr-defined]
+    assert np.all((shares >= 0.0) & (shares <= 0.125))
+    assert (np.median(shares) > 0.1) == far
+
+
+def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
+    problem, _ = ub.datasets.trig(S=300, rng=0)
+    rng = np.random.default_rng(0)
+    assert problem.J is not None
+    assert problem.F is not None
+    size = np.sqrt(np.mean(problem.J**2))
+    couplings = []
+    for on_values, on_slopes in ((0.01, 0.1), (0.1, 0.01)):
+        F = problem.F + on_values * np.std(problem.F, axis=0) * rng.standard_normal(problem.F.shape)
+        J = problem.J + on_slopes * size * rng.standard_normal(problem.J.shape)
+        noisy = ub.Problem(problem.X, F, J)
+        samples = Samples.of(noisy, Units.balanced(noisy))
+        basis = ub.SmoothingSpline(20)
+        solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
+        model = ub.decouple(noisy, 3, basis=basis, starts=4, rng=0).model
+        iterates = in_units(model, Units.balanced(noisy))
+        couplings.append(weighed(solver, iterates))
+    assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
 
 
 def test_a_time_limit_ends_the_choice_as_well() -> None:

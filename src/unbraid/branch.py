@@ -100,12 +100,12 @@ class FittedBranch(Branch):
         """How it goes on below its domain, and above."""
         low, high = self.domain
         ends = self.placement.at(np.array([low, high]))
-        degree, reach = self.basis.continued_degree, self.basis.continued_for * (high - low)
+        degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
         taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
-        kept = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
-        kept = [shape for shape in kept if shape.holds(self.placement, self.coordinates)]
-        below, above = np.stack(taylor, axis=-1)
-        return Continuation.keeping(below, reach, -1, kept), Continuation.keeping(above, reach, 1, kept)
+        shapes = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
+        kept = [shape for shape in shapes if shape.holds(self.placement, self.coordinates)]
+        (below, above), (down, up) = np.stack(taylor, axis=-1), map(float, reaches)
+        return Continuation.keeping(below, down, -1, kept), Continuation.keeping(above, up, 1, kept)
 
     def certified(self, constraint: Constraint) -> bool:
         if not isinstance(constraint, Constraint):

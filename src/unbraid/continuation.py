@@ -5,8 +5,8 @@ At an end e of its domain [e_-, e_+] a branch g goes on as its Taylor polynomial
     g(e + h) = p(h) = Σ_{k ≤ q} g^(k)(e) h^k / k!        for |h| ≤ ρ,
     g(e + h) = p(±ρ) + p'(±ρ) (h ∓ ρ)                    beyond,
 
-with a degree q and a reach ρ that belong to the basis. Shapes go on: where g is certified to increase or to be convex,
-ρ ends where p would no longer be.
+with a degree q that belongs to the basis and a reach ρ that belongs to its placement. Shapes go on: where g is
+certified to increase or to be convex, ρ ends where p would no longer be.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Continuation:
     @classmethod
     def keeping(cls, powers: Array, reach: float, outwards: int, shapes: Sequence[Constraint]) -> Continuation:
         """The polynomial for as far as it keeps the shapes, in the direction `outwards` (1 or -1), and no further."""
-        if len(powers) > 2:
-            for shape in shapes:
-                bent = polynomial.polyder(powers * float(outwards) ** np.arange(len(powers)), shape.order)
-                reach = first_negative(shape.sign * outwards**shape.order * bent, reach)
+        along = powers * float(outwards) ** np.arange(len(powers))
+        for shape in shapes:
+            bent = shape.sign * outwards**shape.order * polynomial.polyder(along, shape.order)
+            reach = first_negative(bent, reach)
         return cls(powers, reach)
 
     def value(self, h: Array) -> Array:

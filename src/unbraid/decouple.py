@@ -130,7 +130,7 @@ def decouple(
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
             chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began)
+            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
         fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
         return replace(fit, asked=asked)
 

@@ -381,7 +381,7 @@ def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
             raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.{advice}")
     S, m = X.shape
     paper = " This looks like the paper's layout, samples last: use Problem.from_paper_layout(X, F, J)."
-    hint = paper if fits_paper_layout(X, F, J) else ""
+    hint = paper if m >= S and fits_paper_layout(X, F, J) else ""  # X with more rows than columns is samples first
     if F is not None and F.shape[0] != S:
         raise DataError(f"F must have one row for each of the {S} samples of X, got shape {F.shape}.{hint}")
     if J is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from unbraid.arrays import Array, BoolArray
 
@@ -30,20 +30,13 @@ class NormalEquations(NamedTuple):
 
 
 class Basis(ABC):
-    """A family of univariate functions, by specification. Subclasses are frozen dataclasses.
-
-    Attributes
-    ----------
-    continued_for
-        How far beyond its domain, as a share of its length, a branch goes on as its Taylor polynomial of degree
-        `continued_degree`; from there it goes on linearly.
-    """
-
-    continued_for: ClassVar[float] = 0.0
+    """A family of univariate functions, by specification. Subclasses are frozen dataclasses."""
 
     @property
     def continued_degree(self) -> int:
-        """At most the degree of the branch."""
+        """Beyond its domain a branch goes on as its Taylor polynomial of this degree, for as far as its placement's
+        `reaches` say, and from there linearly.
+        """
         return 1
 
     @property
@@ -163,6 +156,10 @@ class Placement(ABC):
         N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
         """
         return None
+
+    def reaches(self) -> Array:
+        """How far below and above its domain, in shares of its length, a function goes on as a polynomial: (..., 2)."""
+        return 0.0 * self.domain()
 
     def loosened(self, samples: int) -> Self:
         """The same with a penalty so weak that it only settles what so many samples leave open."""

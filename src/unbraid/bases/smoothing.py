@@ -7,7 +7,8 @@ A branch of degree d minimises its mean squared misfit plus α Ω, with
 over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
 range. On evenly spaced knots its matrix is the same for all branches. The highest derivative there is, because slopes
 are what most is known of, and because what it leaves alone, polynomials of degree d - 1, is how a branch goes on beyond
-its range (the continuation of least Ω), for an eighth of it; from there it goes on linearly.
+its range (the continuation of least Ω), for an eighth of it or as far as noise lets it be known (`tuning`), and from
+there linearly.
 
 α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
 branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`tuning`).
@@ -15,10 +16,10 @@ branch's slopes and values alone; by Gauss–Newton, of the whole fit with given
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from unbraid.kernels import splines as kernel
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.knots import breakpoints
 
+REACH = 0.125
+"""How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
 WAVES = 3.0
 """Over the range of a branch; so many hardly feel an α that has not been chosen yet."""
 
@@ -50,8 +53,9 @@ class SmoothingSpline(SplineBasis):
 
     Notes
     -----
-    Beyond the range of its inputs a branch goes on as a polynomial of degree d - 1 for an eighth of that range, unless
-    it would lose a certified shape, and then linearly; other bases continue linearly at once.
+    Beyond the range of its inputs a branch goes on as a polynomial of degree d - 1 for up to an eighth of that range,
+    as far as noise lets the polynomial be known and certified shapes go on, and then linearly; other bases continue
+    linearly at once.
 
     Examples
     --------
@@ -61,7 +65,6 @@ class SmoothingSpline(SplineBasis):
     SmoothingSpline(df=28, degree=5, smoothing=None)
     """
 
-    continued_for: ClassVar[float] = 0.125
     df: int = 28
     degree: int = 5
     smoothing: float | None = None
@@ -92,18 +95,35 @@ class SmoothingSpline(SplineBasis):
         return PlacedSmoothing(breakpoints(u, self.df - self.degree + 1, 1.0), self.degree, strength)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSmoothing:
-        return PlacedSmoothing(arrays["breakpoints"], self.degree)
+        breakpoints, continued = arrays["breakpoints"], arrays["continued"]
+        beyond = np.array([breakpoints[0] - continued[0], continued[1] - breakpoints[-1]])
+        return PlacedSmoothing(breakpoints, self.degree, reach=np.clip(beyond / np.ptp(breakpoints), 0.0, REACH))
 
 
 @dataclass(frozen=True)
 class PlacedSmoothing(PlacedSpline):
-    """Placed penalised splines. `strength` (...) is α S, S being how many samples there are, or None: to be chosen."""
+    """Placed penalised splines.
+
+    Attributes
+    ----------
+    strength
+        (...), α S, S being how many samples there are, or None: to be chosen.
+    reach
+        (..., 2), the `reaches`; None: the eighth of the domain that is the most.
+    """
 
     strength: Array | None = None
+    reach: Array | None = None
+
+    def arrays(self) -> dict[str, Array]:
+        length = np.ptp(self.breakpoints, axis=-1, keepdims=True)
+        return {**super().arrays(), "continued": self.domain() + self.reaches() * length * np.array([-1.0, 1.0])}
+
+    def reaches(self) -> Array:
+        return np.full_like(self.domain(), REACH) if self.reach is None else self.reach
 
     def select(self, index: Any) -> Self:
-        strength = None if self.strength is None else self.strength[index]
-        return replace(super().select(index), strength=strength)
+        return self._beside(super().select(index), lambda one: one[index])
 
     def merged(self, which: BoolArray, other: Self) -> Self:
         strength = None
@@ -117,7 +137,12 @@ class PlacedSmoothing(PlacedSpline):
         return replace(super().joined(others), strength=strength)
 
     def moved(self, scale: Array, shift: Array) -> Self:
-        return replace(super().moved(scale, shift), strength=self.strength)
+        return self._beside(super().moved(scale, shift), lambda one: one)
+
+    def _beside(self, placed: Self, taken: Callable[[Array], Array]) -> Self:
+        """What is known beside the knots, added to some of the branches, or to moved ones."""
+        strength, reach = (None if one is None else taken(one) for one in (self.strength, self.reach))
+        return replace(placed, strength=strength, reach=reach)
 
     def loosened(self, samples: int) -> Self:
         if self.strength is None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from unbraid import methods
+from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
-from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
@@ -56,7 +58,7 @@ def as_rank(context: click.Context, option: click.Parameter, given: str) -> int 
 
 
 EXAMPLES = """\b
-Arrays:
+Examples with arrays:
   unbraid fit samples.npz --rank 3 -o model.npz
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid fit folder --rank 3 -o model.npz
@@ -64,8 +66,9 @@ Arrays:
   unbraid fit samples.mat --rank 3 -o model.npz
   unbraid fit samples.mat --inputs U --outputs Y --layout samples-first \\
       --rank 3 -o model.npz
+
 \b
-Tables, with columns by name, by pattern or from first to last:
+Examples with tables, their columns by name, by pattern or from first to last:
   unbraid fit samples.csv --inputs x1,x2 --outputs y1,y2 --rank 3 -o model.npz
   unbraid fit samples.csv --inputs 'x*' --outputs y1:y9 --rank 3 -o model.npz
   unbraid fit samples.parquet --inputs 'x*' --outputs 'y*' \\
@@ -79,6 +82,7 @@ Tables, with columns by name, by pattern or from first to last:
     "--rank",
     callback=as_rank,
     metavar="INTEGER|auto",
+    shell_complete=lambda context, option, begun: ["auto"] if "auto".startswith(begun) else [],
     required=True,
     help="How many branches; auto: as many as predict held-out samples best.",
 )
@@ -94,8 +98,9 @@ Tables, with columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
+@json_option
 def command(
     data: Path,
     rank: int | Literal["auto"],
@@ -115,6 +120,7 @@ def command(
     max_steps: int | None,
     output: Path,
     report_path: Path | None,
+    as_json: bool,
     **shapes: bool,
 ) -> None:
     """Decouple the samples in DATA: points X, values F and Jacobians J, of which F or J may be missing.
@@ -131,8 +137,8 @@ def command(
     files = [data, *named_files(*inputs, *outputs, *jacobians)]
     check_output(output, *files)
     check_report(report_path, output, *files)
-    samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
     with progress_bar("Decoupling") as callback:
+        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
         result = decouple(
             samples.problem,
             rank,
@@ -143,11 +149,15 @@ def command(
             rng=seed,
             callback=callback,
         )
-    result.model.save(output)
-    if report_path is not None:
-        write_report(result, report_path, command=this_command("unbraid fit", left_out=()))
-    report(result, samples, starts, output)
-    say_report(report_path)
+        result.model.save(output)
+        if report_path is not None:
+            shell = this_command("unbraid fit", left_out=("as_json",))
+            write_report(result, report_path, command=shell, callback=callback)
+    if as_json:
+        say_document({**document(result, samples, starts, seed, output), "report": report_path})
+    else:
+        report(result, samples, starts, output)
+        say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -175,6 +185,29 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
             raise click.UsageError(f"--max-steps is for methods with a polish, and {name} has none.")
         method = replace(method, polish=Polish.with_budget(max_steps, None))
     return method
+
+
+def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path) -> dict[str, Any]:
+    """What a program wants to know of a fit."""
+    problem, [constraint] = samples.problem, set(result.constraints)
+    return {
+        "model": output,
+        "rank": result.model.rank,
+        "samples": problem.S,
+        "inputs": problem.m,
+        "outputs": problem.n,
+        "output_names": samples.outputs or None,
+        "taken": in_options(samples.taken),
+        **quality(result),
+        "constraint": None if constraint is None else constraint.means,
+        "starts": {
+            "asked": asked,
+            "finished": sum(start.finished for start in result.starts),
+            "agreeing": result.agreeing,
+        },
+        "seed": seed,
+        "notes": result.notes,
+    }
 
 
 def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:

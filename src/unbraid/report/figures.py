@@ -12,6 +12,7 @@ from unbraid import plots
 from unbraid.fit import Fit
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
 from unbraid.problem import Problem
+from unbraid.progress import Callback, Progress
 from unbraid.report.subject import Subject, subscript
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def new_figure(
     return figure, axes
 
 
-def branch_figures(subject: Subject) -> list[Markup]:
+def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup]:
     """One a branch, in the model's order. What else there is to say of it stands beside the figure."""
     with page_look():
         pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in range(subject.rank)]
@@ -96,7 +97,12 @@ def branch_figures(subject: Subject) -> list[Markup]:
             legend = axes.get_legend()
             if legend is not None:
                 legend.remove()
-        return [inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}") for j, (figure, _) in enumerate(pairs)]
+        drawn = []
+        for j, (figure, _) in enumerate(pairs):
+            drawn.append(inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}"))
+            if callback is not None:
+                callback(Progress("draw", j + 1, subject.rank))
+        return drawn
 
 
 def residual_figure(subject: Subject) -> Markup:

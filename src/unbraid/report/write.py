@@ -6,6 +6,7 @@ from unbraid.files import StrPath, check_writable, replacing
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
+from unbraid.progress import Callback
 from unbraid.report.cards import MANY, branch_cards, output_rows
 from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
 from unbraid.report.figures import branch_figures, course_figures, residual_figure
@@ -24,16 +25,17 @@ def write_report(
     truth: DecoupledModel | None = None,
     problem: Problem | None = None,
     command: str | None = None,
+    callback: Callback | None = None,
 ) -> None:
     """Write the page about a fit, or about a model and samples; `command` is how a shell repeats it."""
     check_packages()
     check_writable(path)
-    page = report_page(Subject.of(about, truth, problem), command).encode()
+    page = report_page(Subject.of(about, truth, problem), command, callback).encode()
     with replacing(path) as file:
         file.write(page)
 
 
-def report_page(subject: Subject, command: str | None = None) -> str:
+def report_page(subject: Subject, command: str | None = None, callback: Callback | None = None) -> str:
     """The page as text. The same fit gives the same text, but for the time that it took."""
     return (
         environment()
@@ -43,7 +45,7 @@ def report_page(subject: Subject, command: str | None = None) -> str:
             verdict=verdict(subject),
             badges=list(badges(subject)),
             diagrams=diagrams(subject, (WIDE, NARROW)),
-            cards=list(zip(branch_cards(subject), branch_figures(subject), strict=True)),
+            cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
             rows=output_rows(subject),
             error_words=error_words(subject),
             jacobian_words=jacobian_words(subject),
