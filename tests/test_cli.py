@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import unbraid as ub
-from unbraid import plots
 from unbraid.cli import app
 from unbraid.cli import demo as demo_module
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
+from unbraid.report import packages
 
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from unbraid.cli import main; main()"
 
@@ -107,7 +107,7 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "basis"),
     [
-        ("--basis smoothing", "SmoothingSpline(df=28, degree=3, smoothing=None)"),
+        ("--basis smoothing", "SmoothingSpline(df=28, degree=5, smoothing=None)"),
         ("--basis natural --df 7", "NaturalCubic(df=7)"),
         ("--basis linear --df 9", "PiecewiseLinear(df=9)"),
         ("--basis polynomial --degree 4", "Polynomial(degree=4)"),
@@ -306,11 +306,13 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
     assert all(word in result.stdout for word in ("output 1", "output 2", "Error(J)", "direction 3", "time, 16 starts"))
     assert "unbraid-demo/branches.png" in result.stdout
     assert (folder / "unbraid-demo" / "branches.png").read_bytes().startswith(b"\x89PNG")
-    assert files(folder / "unbraid-demo") == {"branches.png"}
+    assert result.stdout.splitlines()[-1].startswith("Report: unbraid-demo/report.html")
+    assert "</html>" in (folder / "unbraid-demo" / "report.html").read_text(encoding="utf-8")
+    assert files(folder / "unbraid-demo") == {"branches.png", "report.html"}
 
 
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
     assert 'pip install "unbraid[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()
@@ -366,7 +368,7 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
     assert problem.F is not None
     assert problem.J is not None
     np.savez("long.npz", X=problem.X, F=problem.F, J=problem.J)
-    line = "fit long.npz --rank 5 --starts 500 --max-sweeps 100000 -o model.npz"
+    line = "fit long.npz --rank 5 --starts 5000 --max-sweeps 100000 -o model.npz"
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
         [sys.executable, "-c", MAIN, *line.split()],
@@ -376,16 +378,16 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "160"},
     )
     os.close(theirs)
-    drawn = until_seen(ours, b"running, best")
+    drawn = until_seen(ours, b"Ctrl-C keeps the best")
     running.send_signal(signal.SIGINT)
     drawn += until_seen(ours, b"never drawn")
     os.close(ours)
     stdout, _ = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert b"Decoupling" in drawn
+    assert b"Searching" in drawn
     assert b"Traceback" not in drawn
-    assert "Decoupling" not in stdout
-    assert "of 500 starts were finished, and this is the best model found until then" in stdout
+    assert "Searching" not in stdout
+    assert "of 5000 starts were finished, and this is the best model found until then" in stdout
     assert ub.DecoupledModel.load("model.npz").rank == 5
 
 

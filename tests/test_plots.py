@@ -15,6 +15,7 @@ import unbraid as ub
 from unbraid import plots
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, MissingDependencyError
+from unbraid.plots import panels as plot_panels
 from unbraid.selection import Row, Settings
 
 
@@ -34,8 +35,8 @@ def found() -> tuple[ub.Fit, ub.DecoupledModel]:
 def test_one_panel_a_branch_with_labelled_axes(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
     panels = plots.branches(found[0])
     assert panels.shape == (3,)
-    assert [panel.get_xlabel() for panel in panels] == [f"$u_{{{j}}} = (W_0 x)_{{{j}}}$" for j in (1, 2, 3)]
-    assert [panel.get_ylabel() for panel in panels] == [f"$g_{{{j}}}(u_{{{j}}})$" for j in (1, 2, 3)]
+    assert [panel.get_xlabel() for panel in panels] == ["u₁ = (W₀x)₁", "u₂ = (W₀x)₂", "u₃ = (W₀x)₃"]
+    assert [panel.get_ylabel() for panel in panels] == ["g₁(u₁)", "g₂(u₂)", "g₃(u₃)"]
 
 
 def test_given_axes_are_drawn_on_and_returned(found: tuple[ub.Fit, ub.DecoupledModel]) -> None:
@@ -76,7 +77,7 @@ def test_a_formula_without_a_range_is_refused(found: tuple[ub.Fit, ub.DecoupledM
 def test_without_matplotlib_the_error_says_what_to_install(
     found: tuple[ub.Fit, ub.DecoupledModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(plot_panels, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r'pip install "unbraid\[report\]"'):
         plots.branches(found[0])
 

@@ -26,6 +26,10 @@ class ModelFileError(FileError):
     """A file that is not a model of this library or not one this version can read; or a model no file can hold."""
 
 
+class TaskError(UnbraidError):
+    """A piece of work that failed in code that is not this library's, or whose process was ended."""
+
+
 class MissingDependencyError(UnbraidError, ImportError):
     """An optional package is needed for what was asked."""
 

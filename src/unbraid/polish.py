@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from unbraid.errors import check_whole
-from unbraid.iterate import Iterates, Run, iterate
+from unbraid.iterate import Iterates, Observe, Run, iterate
 from unbraid.metrics import direction_angles
 from unbraid.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -72,12 +73,14 @@ def polish_runs(
         chunk = order[first : first + at_once]
         state = solver.start(joined([runs[i].best for i in chunk]))
         here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
-        observe = observer(callback, "polish", here, len(order), settings.stopping, earlier)
+        watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
+        observe = watch(stopping=settings.stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
         try:
             polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        for i, run in zip(chunk, settle(solver, polished, settings.stopping.max_seconds, began), strict=True):
+        polished = settle(solver, polished, settings.stopping, began, watch)
+        for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
         if cut:
@@ -93,25 +96,42 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
 
 
-def settle(solver: GaussNewton, runs: Sequence[Run], max_seconds: float | None, began: float) -> list[Run]:
+def settle(
+    solver: GaussNewton, runs: Sequence[Run], polished: Stopping, began: float, watch: Callable[..., Observe | None]
+) -> list[Run]:
     """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
 
     Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
     more steps, and so on for some rounds; in the last one directions stay, so that knots end on the final inputs.
-    Only then can runs be compared: on knots that do not fit its inputs a run can look better than it is.
+    Only then can runs be compared: on knots that do not fit its inputs a run can look better than it is. Ctrl-C leaves
+    the runs as they are by then.
     """
     settled = list(runs)
-    stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6, max_seconds=max_seconds)
-    for last in [False] * SETTLING_ROUNDS + [True]:
-        final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-        state = final.start(final.placed_anew(joined([run.best for run in settled])))
-        ended = iterate(final, state, len(settled), stopping, began)
+    stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6, max_seconds=polished.max_seconds)
+    for k in range(SETTLING_ROUNDS + 1):
+        last = k == SETTLING_ROUNDS
+        before, after = polished.max_sweeps + k * SETTLING_STEPS, (SETTLING_ROUNDS - k) * SETTLING_STEPS
+        try:
+            final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
+            state = final.start(final.placed_anew(joined([run.best for run in settled])))
+            observe = watch(stopping=stopping, before=before, after=after)
+            ended = iterate(final, state, len(settled), stopping, began, observe)
+        except KeyboardInterrupt:
+            return [replace(run, status=Status.INTERRUPTED) for run in settled]
         settled = [settled_in(*pair, all_free=not last) for pair in zip(settled, ended, strict=True)]
+        if any(run.status is Status.INTERRUPTED for run in ended):
+            break
     return settled
 
 
 def settled_in(before: Run, after: Run, all_free: bool) -> Run:
-    """A run and a round of its settling as one; a round of all unknowns that converges makes up for spent steps."""
+    """A run and a round of its settling as one; a round of all unknowns that converges makes up for spent steps.
+
+    Ctrl-C may come when knots have been placed and the other unknowns have not followed: the better one is kept.
+    """
+    if after.status is Status.INTERRUPTED:
+        better = min(before, after, key=lambda run: run.objective)
+        return replace(better, status=Status.INTERRUPTED, trace=joined_traces(before, after))
     spent = before.status is Status.OUT_OF_SWEEPS and all_free and after.status.converged
     return replace(after, status=after.status if spent else before.status, trace=joined_traces(before, after))
 
@@ -144,7 +164,8 @@ def continued(search: Run, polished: Run) -> Run:
     """A run and its polish as one; a polish that gained nothing is forgotten."""
     if polished.objective > search.objective:
         return replace(search, status=polished.status, finished=True)
-    return replace(polished, trace=joined_traces(search, polished), finished=True)
+    trace = replace(joined_traces(search, polished), search=search.trace.sweeps)
+    return replace(polished, trace=trace, finished=True)
 
 
 def joined_traces(first: Run, second: Run) -> Trace:
@@ -154,6 +175,7 @@ def joined_traces(first: Run, second: Run) -> Trace:
         np.concatenate([before.objective, after.objective]),
         np.concatenate([before.jacobian_error, after.jacobian_error]),
         before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
+        before.search,
     )
 
 

@@ -87,15 +87,26 @@ def run_from(
 
 
 def observer(
-    callback: Callback | None, phase: str, batch: range, starts: int, stopping: Stopping, earlier: Sequence[float]
+    callback: Callback | None,
+    phase: str,
+    batch: range,
+    starts: int,
+    stopping: Stopping,
+    earlier: Sequence[float],
+    before: int = 0,
+    after: int = 0,
 ) -> Observe | None:
-    """Turn what the loop tells of one batch of the starts into progress over all of them."""
+    """Turn what the loop tells of one batch of the starts into progress over all of them.
+
+    `before` and `after` are steps of each start in other loops of the same phase.
+    """
     if callback is None:
         return None
     most = stopping.max_sweeps
+    each = before + most + after
 
     def observe(sweep: int, running: int, best: float) -> None:
-        done = (batch.stop - running) * most + running * sweep
-        callback(Progress(phase, done, starts * most, running, min(best, *earlier, np.inf)))
+        done = batch.start * each + len(batch) * before + (len(batch) - running) * most + running * sweep
+        callback(Progress(phase, done, starts * each, running, min(best, *earlier, np.inf)))
 
     return observe

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from unbraid.errors import FileError
+from unbraid.errors import FileError, TaskError
 from unbraid.files import reason, replacing
 from unbraid.threads import single_blas_thread
 
@@ -140,12 +140,18 @@ class Workers:
                 enter(k, function(*one))
             return
         from concurrent.futures import FIRST_COMPLETED, wait
+        from concurrent.futures.process import BrokenProcessPool
 
-        pending: dict[Future[Result], int] = {self.pool.submit(function, *one): k for k, one in enumerate(arguments)}
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                enter(pending.pop(future), future.result())
+        try:
+            pending: dict[Future[Result], int] = {
+                self.pool.submit(function, *one): k for k, one in enumerate(arguments)
+            }
+            while pending:
+                done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    enter(pending.pop(future), future.result())
+        except BrokenProcessPool as error:
+            raise TaskError("A process was ended from outside, perhaps for want of memory: lower `jobs`.") from error
 
     def map(
         self, function: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], tick: Callable[[], object]

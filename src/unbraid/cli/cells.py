@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 import click
 
+from unbraid.cli.bars import bar, task_bar
 from unbraid.cli.errors import INTERRUPTED, fail
-from unbraid.cli.output import say, task_bar
+from unbraid.cli.output import say
 from unbraid.errors import FileError
 from unbraid.files import reason
 from unbraid.tasks import Rows, Task, run_tasks
@@ -19,13 +22,26 @@ def run_cells(title: str, tasks: Sequence[Task], output: Path, jobs: int | None)
     """The rows of every cell, and how many cells were there from before. Ctrl-C says what is kept, and exits."""
     cells = make_folder(output / "cells")
     kept = count_kept(tasks, cells)
+    with interruptible(tasks, cells), task_bar(title) as callback:
+        done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+    return done, kept
+
+
+@contextmanager
+def keeping(tasks: Sequence[Task], output: Path, title: str) -> Iterator[None]:
+    """Something more to do with finished cells, with a line on the terminal where it takes long."""
+    with interruptible(tasks, output / "cells"), bar(title):
+        yield
+
+
+@contextmanager
+def interruptible(tasks: Sequence[Task], cells: Path) -> Iterator[None]:
+    """Ctrl-C says what is kept, and exits."""
     try:
-        with task_bar(title) as callback:
-            done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+        yield
     except KeyboardInterrupt:
         now = f"{count_kept(tasks, cells)} of {len(tasks)}"
         fail(f"Interrupted: {now} cells are kept, and the same command goes on from there.", INTERRUPTED)
-    return done, kept
 
 
 def say_done(seconds: float, cells: str, kept: int, page: Path) -> None:
@@ -49,15 +65,15 @@ def count_kept(tasks: Sequence[Task], cells: Path) -> int:
     return sum((cells / task.file_name).exists() for task in tasks)
 
 
-def this_command(name: str) -> str:
+def this_command(name: str, left_out: Container[str | None] = ("jobs", "output", "as_json")) -> str:
     """The command as it was given, without what is as by default and what does not change the numbers."""
     context = click.get_current_context()
     words = [name]
     for option in context.command.params:
         value = context.params[option.name or ""]
         if isinstance(option, click.Argument):
-            words.append(str(value))
-        elif option.name not in ("jobs", "output") and value not in (None, False, (), option.default):
+            words.append(quote(str(value)))
+        elif option.name not in left_out and value not in (None, False, (), option.default):
             for one in value if isinstance(value, tuple) else (value,):
-                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+                words += [option.opts[0]] if one is True else [option.opts[0], quote(str(one))]
     return " ".join(words)

@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
 from unbraid import plots
-from unbraid.cli.cells import run_cells, say_done, this_command
-from unbraid.cli.output import print_table
+from unbraid.cli.cells import keeping, run_cells, say_done, this_command
+from unbraid.cli.output import json_option, print_table, say_document
 from unbraid.comparison.entries import contenders, systems
 from unbraid.comparison.output import level, named, write_comparison
 from unbraid.comparison.run import NOISES, comparison_tasks
 from unbraid.reports import distinct, values
 from unbraid.tasks import Rows
 
+EXAMPLES = """\b
+Examples:
+  unbraid compare --runs 3
+  unbraid compare --system f_trig --noise 0 --noise 0.01
+  unbraid compare --method default --method dejonghe2025 --runs 3 --json
+"""
 
-@click.command("compare", short_help="Methods side by side on systems with a known answer.")
-@click.option("--system", "system_names", multiple=True, help="Only this system; may be repeated.")
-@click.option("--method", "method_names", multiple=True, help="Only this method; may be repeated.")
+
+def offered(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """What the Tab key offers."""
+    return lambda context, option, begun: [name for name in names() if name.startswith(begun)]
+
+
+@click.command("compare", short_help="Methods side by side on systems with a known answer.", epilog=EXAMPLES)
+@click.option(
+    "--system",
+    "system_names",
+    multiple=True,
+    shell_complete=offered(systems),
+    help="Only this system; may be repeated.",
+)
+@click.option(
+    "--method",
+    "method_names",
+    multiple=True,
+    shell_complete=offered(contenders),
+    help="Only this method; may be repeated.",
+)
 @click.option(
     "--noise",
     "noises",
@@ -38,6 +63,7 @@ from unbraid.tasks import Rows
     show_default=True,
     help="The folder for the figure, the numbers and the summary page.",
 )
+@json_option
 def command(
     system_names: tuple[str, ...],
     method_names: tuple[str, ...],
@@ -46,6 +72,7 @@ def command(
     seed: int,
     jobs: int | None,
     output: Path,
+    as_json: bool,
 ) -> None:
     """Fit every system with every method, at several levels of noise, and test on fresh points.
 
@@ -58,9 +85,15 @@ def command(
     tasks = comparison_tasks(chosen, methods, sorted(noises or NOISES), runs, seed)
     done, kept = run_cells("Comparing", tasks, output, jobs)
     rows = [row for part in done for row in part]
-    written = write_comparison(rows, output, this_command("unbraid compare"))
-    print_errors(rows)
-    say_done(time.perf_counter() - began, f"{len(tasks)} cells of {runs} draws", kept, written[0])
+    with keeping(tasks, output, "Drawing"):
+        written = write_comparison(rows, output, this_command("unbraid compare"))
+    seconds = time.perf_counter() - began
+    if as_json:
+        counts = {"runs": runs, "seed": seed, "cells": len(tasks), "cells_from_before": kept, "seconds": seconds}
+        say_document({"files": written, **counts, "results": medians(rows)})
+    else:
+        print_errors(rows)
+        say_done(seconds, f"{len(tasks)} cells of {runs} draws", kept, written[0])
 
 
 def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
@@ -69,6 +102,29 @@ def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
     if strange:
         raise click.UsageError(f"There is no {what} {strange[0]!r}: there are {', '.join(names)}.")
     return list(asked) or names
+
+
+def medians(rows: Rows) -> Rows:
+    """Every cell in a few numbers; errors in %, angles in degrees."""
+    import numpy as np
+
+    cells: dict[tuple[str, float, str], Rows] = {}
+    for row in rows:
+        cells.setdefault((row["system"], row["noise"], row["contender"]), []).append(row)
+    return [
+        {
+            "system": system,
+            "noise": noise,
+            "method": contender,
+            "error": np.median([row["fresh_error"] for row in some]),
+            "worst_error": max(row["fresh_error"] for row in some),
+            "jacobian_error": np.median([row["fresh_error_J"] for row in some]),
+            "angle": None if some[0]["angle"] is None else np.median([row["angle"] for row in some]),
+            "succeeded": sum(row["success"] for row in some),
+            "seconds": np.median([row["seconds"] for row in some]),
+        }
+        for (system, noise, contender), some in cells.items()
+    ]
 
 
 def print_errors(rows: Rows) -> None:

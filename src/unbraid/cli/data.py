@@ -6,11 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from unbraid.errors import FileError
 from unbraid.files import check_writable
 from unbraid.npz import SUFFIX
+from unbraid.reading.kinds import KINDS, TABLE
 from unbraid.reading.layout import LAST, LAYOUTS
+
+OUTPUT_ENDING = "an .npz file of just this name"
+"""What commands write: the name is the one given, and no ending is added to it."""
+OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz"}
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -24,9 +30,14 @@ def layout_options(function: click.decorators.FC) -> click.decorators.FC:
     )(function)
 
 
+def a_file(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """What the Tab key offers: .npy files may be named as well."""
+    return [CompletionItem(begun, type="file")]
+
+
 def names_option(option: str, help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """An option that names columns or an array, and may be repeated."""
-    return click.option(option, multiple=True, metavar="NAMES", help=help_)
+    return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=a_file)
 
 
 def chosen_layout(layout: str | None, paper_layout: bool) -> str | None:
@@ -38,10 +49,16 @@ def chosen_layout(layout: str | None, paper_layout: bool) -> str | None:
 
 def check_output(output: Path, *inputs: Path) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before any work is done."""
+    check_apart(output, *inputs)
+    if output.suffix.lower() in OTHER_ENDINGS:
+        name = output.with_suffix(".npz")
+        raise FileError(f"{output} would not be a {output.suffix} file, for .npz is what is written: use -o {name}.")
+
+
+def check_apart(output: Path, *inputs: Path) -> None:
+    """The same for a file of any kind."""
     target = check_writable(output)
-    if not target.exists():
-        return
-    for one in inputs:
+    for one in inputs if target.exists() else ():
         read = one.glob("*" + SUFFIX) if one.is_dir() else [one]
         if any(file.exists() and target.samefile(file) for file in read):
             raise FileError(f"{output} is also an input of this command: give -o another name.")

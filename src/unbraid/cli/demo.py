@@ -7,15 +7,22 @@ from pathlib import Path
 import click
 
 from unbraid import datasets, plots
+from unbraid.arrays import Array
 from unbraid.bases import BSpline
-from unbraid.cli.errors import in_options
-from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.bars import progress_bar
+from unbraid.cli.cells import this_command
+from unbraid.cli.documents import quality
+from unbraid.cli.errors import INTERRUPTED, in_options
+from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
 from unbraid.files import check_writable, reason, replacing
 from unbraid.fit import Fit
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
+from unbraid.report import check_packages, write_report
+from unbraid.status import Status
 
 CAPTION = (
     "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
@@ -23,7 +30,15 @@ CAPTION = (
 )
 
 
-@click.command("demo", short_help="Decouple a known function and draw the result.")
+EXAMPLES = """\b
+Examples:
+  unbraid demo
+  unbraid demo --seed 1 -o branches.svg
+  unbraid demo --json
+"""
+
+
+@click.command("demo", short_help="Decouple a known function and draw the result.", epilog=EXAMPLES)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the samples and the starts.")
 @click.option(
     "-o",
@@ -31,25 +46,41 @@ CAPTION = (
     type=click.Path(path_type=Path),
     default=Path("unbraid-demo/branches.png"),
     show_default=True,
-    help="Where the picture goes.",
+    help="Where the picture goes: .png, .svg, .pdf or .jpg.",
 )
-def command(seed: int, output: Path) -> None:
+@json_option
+def command(seed: int, output: Path, as_json: bool) -> None:
     """Decouple the paper's f_trig (2 inputs, 2 outputs, 3 branches) and draw what was found."""
-    plots.check_matplotlib()
+    check_packages()
+    page = output.with_name("report.html")
     make_folder(output)
+    check_report(page, output)
     problem, truth = datasets.trig(S=100, rng=seed)
     with progress_bar("Decoupling f_trig") as callback:
         result = decouple(problem, rank=3, basis=BSpline(df=20), rng=seed, callback=callback)
+    draw(result, truth, output)
+    write_report(result, page, truth=truth, command=this_command("unbraid demo"))
     angles = direction_angles(truth.W0, result.model.W0)
+    if as_json:
+        sizes = {"rank": 3, "samples": problem.S, "inputs": problem.m, "outputs": problem.n}
+        say_document({"picture": output, "report": page, **sizes, **quality(result), "angles": angles, "seed": seed})
+    else:
+        report(result, problem.S, angles, output)
+        say_report(page)
+    if result.status is Status.INTERRUPTED:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def report(result: Fit, S: int, angles: Array, output: Path) -> None:
+    """Print how good the model is and where its picture went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs)
     for j, angle in enumerate(angles):
         rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
     rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
-    print_table(f"f_trig: {problem.S} samples, rank 3, {result.basis!r}", ("", ""), rows)
+    print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", ("", ""), rows)
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
-    draw(result, truth, output)
     say(f"Picture of found against true branches: {output}")
 
 

@@ -1,9 +1,13 @@
-"""How the command line fails: with one sentence, and a code that scripts can read."""
+"""How the command line ends: with a code that scripts can read, and one sentence where something is wrong."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -14,6 +18,12 @@ from unbraid.files import reason
 WRONG_INPUT = 2
 INTERRUPTED = 130
 """As shells report a program that Ctrl-C has ended."""
+CLOSED = 141
+"""As shells report a program whose reader, such as head, has gone."""
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads what is printed any more. Not an OSError, which click would answer itself."""
 
 
 class SentenceGroup(click.Group):
@@ -23,6 +33,8 @@ class SentenceGroup(click.Group):
         """Run and exit."""
         try:
             code = super().main(*args, **{**settings, "standalone_mode": False})
+            with reader_watched():
+                flush(sys.stdout)
         except click.Abort:
             fail("Interrupted before there was anything to keep: no file was written.", INTERRUPTED)
         except click.ClickException as error:
@@ -31,9 +43,36 @@ class SentenceGroup(click.Group):
             fail(str(error), WRONG_INPUT)
         except MemoryError:
             fail("There is not enough memory for this: use fewer samples or fewer starts.", WRONG_INPUT)
+        except ReaderGoneError:
+            leave(CLOSED)
         except OSError as error:
             fail(f"The system refused{f' {error.filename}' if error.filename else ''}: {reason(error)}.", WRONG_INPUT)
         sys.exit(code if isinstance(code, int) else 0)
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        """Read the line; a help that it asks for is printed here."""
+        with reader_watched():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do what the line asks for."""
+        with reader_watched():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order they were added, which is the order a newcomer needs them in."""
+        return list(self.commands)
+
+
+@contextmanager
+def reader_watched() -> Iterator[None]:
+    """Tell a reader who has gone from what else a system can refuse."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise ReaderGoneError from error
+        raise
 
 
 IN_OPTIONS = {
@@ -46,8 +85,26 @@ IN_OPTIONS = {
 
 def fail(message: str, code: int) -> NoReturn:
     """Say it on stderr, in one line, and exit."""
-    click.echo(f"Error: {in_options(' '.join(message.split()))}", err=True)
+    with suppress(OSError):  # nobody may be there to read it; the code says it too
+        click.echo(f"Error: {in_options(' '.join(message.split()))}", err=True)
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """Exit, and let Python not try again to print what could not be printed."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            flush(stream)
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
+
+
+def flush(stream: Any) -> None:
+    """Print what is still held back; a program may have been started without the stream."""
+    if stream is not None:
+        stream.flush()
 
 
 def in_options(message: str) -> str:

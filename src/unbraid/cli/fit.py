@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from unbraid import methods
+from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
-from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.cells import this_command
+from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
-from unbraid.cli.output import error_rows, print_table, progress_bar, say
+from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -22,6 +26,7 @@ from unbraid.methods import Method
 from unbraid.polish import Polish
 from unbraid.problem import counted
 from unbraid.reading import Samples, read_problem
+from unbraid.report import write_report
 from unbraid.status import Status
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -53,7 +58,7 @@ def as_rank(context: click.Context, option: click.Parameter, given: str) -> int 
 
 
 EXAMPLES = """\b
-Arrays:
+Examples with arrays:
   unbraid fit samples.npz --rank 3 -o model.npz
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid fit folder --rank 3 -o model.npz
@@ -61,8 +66,9 @@ Arrays:
   unbraid fit samples.mat --rank 3 -o model.npz
   unbraid fit samples.mat --inputs U --outputs Y --layout samples-first \\
       --rank 3 -o model.npz
+
 \b
-Tables, with columns by name, by pattern or from first to last:
+Examples with tables, their columns by name, by pattern or from first to last:
   unbraid fit samples.csv --inputs x1,x2 --outputs y1,y2 --rank 3 -o model.npz
   unbraid fit samples.csv --inputs 'x*' --outputs y1:y9 --rank 3 -o model.npz
   unbraid fit samples.parquet --inputs 'x*' --outputs 'y*' \\
@@ -76,6 +82,7 @@ Tables, with columns by name, by pattern or from first to last:
     "--rank",
     callback=as_rank,
     metavar="INTEGER|auto",
+    shell_complete=lambda context, option, begun: ["auto"] if "auto".startswith(begun) else [],
     required=True,
     help="How many branches; auto: as many as predict held-out samples best.",
 )
@@ -91,7 +98,9 @@ Tables, with columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the model goes (.npz).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
+@report_option
+@json_option
 def command(
     data: Path,
     rank: int | Literal["auto"],
@@ -110,6 +119,8 @@ def command(
     max_sweeps: int | None,
     max_steps: int | None,
     output: Path,
+    report_path: Path | None,
+    as_json: bool,
     **shapes: bool,
 ) -> None:
     """Decouple the samples in DATA: points X, values F and Jacobians J, of which F or J may be missing.
@@ -123,9 +134,11 @@ def command(
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
-    samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout))
+    files = [data, *named_files(*inputs, *outputs, *jacobians)]
+    check_output(output, *files)
+    check_report(report_path, output, *files)
     with progress_bar("Decoupling") as callback:
+        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
         result = decouple(
             samples.problem,
             rank,
@@ -136,8 +149,15 @@ def command(
             rng=seed,
             callback=callback,
         )
-    result.model.save(output)
-    report(result, samples, starts, output)
+        result.model.save(output)
+        if report_path is not None:
+            shell = this_command("unbraid fit", left_out=("as_json",))
+            write_report(result, report_path, command=shell, callback=callback)
+    if as_json:
+        say_document({**document(result, samples, starts, seed, output), "report": report_path})
+    else:
+        report(result, samples, starts, output)
+        say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -167,10 +187,33 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
     return method
 
 
+def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path) -> dict[str, Any]:
+    """What a program wants to know of a fit."""
+    problem, [constraint] = samples.problem, set(result.constraints)
+    return {
+        "model": output,
+        "rank": result.model.rank,
+        "samples": problem.S,
+        "inputs": problem.m,
+        "outputs": problem.n,
+        "output_names": samples.outputs or None,
+        "taken": in_options(samples.taken),
+        **quality(result),
+        "constraint": None if constraint is None else constraint.means,
+        "starts": {
+            "asked": asked,
+            "finished": sum(start.finished for start in result.starts),
+            "agreeing": result.agreeing,
+        },
+        "seed": seed,
+        "notes": result.notes,
+    }
+
+
 def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs, samples.outputs)
+    rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
     say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")

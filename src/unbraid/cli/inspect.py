@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.branch import Branch, FittedBranch
-from unbraid.cli.output import print_table, say
+from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.constraints import CONSTRAINTS
 from unbraid.model import DecoupledModel
 from unbraid.problem import counted
@@ -17,11 +18,22 @@ from unbraid.problem import counted
 MOST_ENTRIES = 6
 
 
-@click.command("inspect", short_help="Print what a model file holds.")
+EXAMPLES = """\b
+Examples:
+  unbraid inspect model.npz
+  unbraid inspect model.npz --json
+"""
+
+
+@click.command("inspect", short_help="Print what a model file holds.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
-def command(model: Path) -> None:
+@json_option
+def command(model: Path, as_json: bool) -> None:
     """Print the branches of MODEL: basis, training range, certified shape, direction and weights."""
     loaded = DecoupledModel.load(model)
+    if as_json:
+        say_document(document(loaded, model))
+        return
     sizes = counted(loaded.m, "input"), counted(loaded.rank, "branch", "branches"), counted(loaded.n, "output")
     say(f"{model}: {', '.join(sizes)}.")
     rows = [branch_row(loaded, j, branch) for j, branch in enumerate(loaded.branches)]
@@ -30,12 +42,28 @@ def command(model: Path) -> None:
     say(f"bias: {listed(loaded.bias)}")
 
 
+def document(model: DecoupledModel, path: Path) -> dict[str, Any]:
+    """All of a model but the coefficients of its branches."""
+    branches = [{"basis": basis(one), "domain": one.domain, "certified": certified(one)} for one in model.branches]
+    sizes = {"rank": model.rank, "inputs": model.m, "outputs": model.n}
+    return {"model": path, **sizes, "W0": model.W0, "W1": model.W1, "bias": model.bias, "branches": branches}
+
+
+def basis(branch: Branch) -> str:
+    """What a branch is made of."""
+    return repr(branch.basis) if isinstance(branch, FittedBranch) else repr(branch)
+
+
+def certified(branch: Branch) -> list[str]:
+    """The shapes that its coefficients prove."""
+    return [one.means for one in CONSTRAINTS if branch.certified(one())]
+
+
 def branch_row(model: DecoupledModel, j: int, branch: Branch) -> tuple[str, ...]:
     """One row of the table."""
-    basis = repr(branch.basis) if isinstance(branch, FittedBranch) else repr(branch)
     low, high = branch.domain
-    certified = ", ".join(one.means for one in CONSTRAINTS if branch.certified(one())) or "-"
-    return str(j + 1), basis, f"{low:.4g}", f"{high:.4g}", certified, listed(model.W0[j]), listed(model.W1[:, j])
+    shapes = ", ".join(certified(branch)) or "-"
+    return str(j + 1), basis(branch), f"{low:.4g}", f"{high:.4g}", shapes, listed(model.W0[j]), listed(model.W1[:, j])
 
 
 def listed(vector: Array) -> str:

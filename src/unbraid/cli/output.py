@@ -1,28 +1,44 @@
-"""What commands print: tables on stdout, a progress bar on a terminal's stderr."""
+"""What commands print on stdout: lines, tables, or one JSON document."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from unbraid.printable import shown
+from unbraid.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from unbraid.progress import Callback, Progress
-    from unbraid.tasks import Done
-
-PIPED_WIDTH = 200
-"""Columns for output that no terminal shows: nothing should be cut there."""
+PIPED_WIDTH = 10_000
+"""Columns for output that no terminal shows: nothing should be cut or folded there."""
 MOST_ROWS = 20
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether somebody looks at it."""
+    return stream is not None and stream.isatty()
+
+
+def console_on(stream: IO[str]) -> Console:
+    """A rich console that writes to a stream: plain text where that is no terminal, no colours under NO_COLOR."""
+    width = None if is_terminal(stream) else PIPED_WIDTH
+    plain = not is_terminal(stream) or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        width=width,
+        color_system=None if plain else "auto",
+        force_terminal=is_terminal(stream),
+        highlight=False,
+    )
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -32,9 +48,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(Text(column), justify="right" if index else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
+    console = console_on(sys.stdout)
+    with console.capture() as captured:  # and not by itself: rich has its own way to end where nobody reads
+        console.print(table)
     say(title)
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
-    console.print(table)
+    say(captured.get().rstrip("\n"))
 
 
 def error_rows(
@@ -53,54 +71,40 @@ def error_rows(
     return rows
 
 
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callback | None]:
-    """A callback for `decouple` that draws a bar on stderr, or None where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    told = TextColumn("{task.fields[told]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), told)
-    with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task(title, total=None, told="")
-
-        def show(progress: Progress) -> None:
-            told = f"{progress.phase}, {progress.running} running, best {progress.best:.3g} (Ctrl-C keeps the best)"
-            bar.update(task, completed=progress.done, total=progress.total, told=told)
-
-        yield show
-
-
-@contextmanager
-def task_bar(title: str) -> Iterator[Callable[[Done], object] | None]:
-    """A callback for `run_tasks` that draws a bar with the time left on stderr, or None where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, TextColumn("{task.fields[left]}"), console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task(title, total=None, left="")
-
-        def show(progress: Done) -> None:
-            left = "" if progress.seconds_left is None else f"about {clock(progress.seconds_left)} left"
-            bar.update(task, completed=progress.done, total=progress.total, left=left)
-
-        yield show
-
-
-def clock(seconds: float) -> str:
-    """'0:42', '12:05', '1:02:05'."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def say(text: str) -> None:
     """Print a line on stdout."""
     click.echo(text)
+
+
+def json_option(function: click.decorators.FC) -> click.decorators.FC:
+    """--json, which the command gets as `as_json`."""
+    text = "Print one JSON document, for programs, in place of the text."
+    return click.option("--json", "as_json", is_flag=True, help=text)(function)
+
+
+def say_document(document: Mapping[str, Any]) -> None:
+    """Print a JSON document, an entry a line, and the version that wrote it first."""
+    lines = [
+        f"  {json.dumps(key)}: {json.dumps(as_json(value), allow_nan=False)}"
+        for key, value in {"unbraid": __version__, **document}.items()
+    ]
+    say("{\n" + ",\n".join(lines) + "\n}")
+
+
+def as_json(value: Any) -> Any:
+    """The value as JSON has it: arrays are lists, paths are texts, and what is not a finite number is null.
+
+    Examples
+    --------
+    >>> as_json({"W0": np.eye(2), "error": float("inf"), "notes": ("one",)})
+    {'W0': [[1.0, 0.0], [0.0, 1.0]], 'error': None, 'notes': ['one']}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    return str(value) if isinstance(value, os.PathLike) else value

@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
-from unbraid.cli.data import check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.arrays import Array, BoolArray, blocks
+from unbraid.cli.bars import progress_bar
+from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
-from unbraid.cli.output import say
+from unbraid.cli.output import json_option, say, say_document
 from unbraid.files import replacing
 from unbraid.model import DecoupledModel
 from unbraid.npz import write_npz
 from unbraid.problem import counted
+from unbraid.progress import Callback, Progress
 from unbraid.reading import read_points
 from unbraid.reading.layout import LAST
 
@@ -23,6 +25,7 @@ Examples:
   unbraid predict model.npz points.npz -o values.npz
   unbraid predict model.npz points.mat -o values.npz
   unbraid predict model.npz points.csv --inputs x1,x2 -o values.npz
+  unbraid predict model.npz points.csv --inputs x1,x2 --json
 """
 
 
@@ -31,28 +34,61 @@ Examples:
 @click.argument("points", metavar="X", type=click.Path(path_type=Path))
 @names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
 @layout_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where F and J go (.npz).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help=f"F and J, {OUTPUT_ENDING}. With --json it may be left out: they are then printed.",
+)
+@json_option
 def command(
-    model: Path, points: Path, inputs: tuple[str, ...], layout: str | None, paper_layout: bool, output: Path
+    model: Path,
+    points: Path,
+    inputs: tuple[str, ...],
+    layout: str | None,
+    paper_layout: bool,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Evaluate MODEL at the points X (S, m) in a file: F (S, n) and J (S, n, m), laid out as X is.
 
     X is a file of any kind that `unbraid fit` reads, or a single array, X.npy.
     """
-    check_output(output, model, points, *named_files(*inputs))
+    if output is not None:
+        check_output(output, model, points, *named_files(*inputs))
+    elif not as_json:
+        raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
-    read = read_points(points, loaded.m, inputs, chosen_layout(layout, paper_layout))
-    X = read.X
-    F, J = loaded(X), loaded.jacobian(X)
+    with progress_bar("Evaluating") as callback:
+        read = read_points(points, loaded.m, inputs, chosen_layout(layout, paper_layout), callback)
+        X = read.X
+        F, J = evaluated(loaded, X, callback)
     if read.layout == LAST:
         F, J = F.T, np.moveaxis(J, 0, -1)
-    with replacing(output) as file:
-        write_npz(file, {"F": F, "J": J})
+    if output is not None:
+        with replacing(output) as file:
+            write_npz(file, {"F": F, "J": J})
+    outside = int(np.count_nonzero(beyond_training(loaded, X)))
+    if as_json:
+        sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
+        values = {"F": F, "J": J} if output is None else {}
+        say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, **values})
+        return
     say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
     say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
-    outside = np.count_nonzero(beyond_training(loaded, X))
     if outside:
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
+
+
+def evaluated(model: DecoupledModel, X: Array, callback: Callback | None) -> tuple[Array, Array]:
+    """F (S, n) and J (S, n, m) at X (S, m), some points at a time."""
+    S = len(X)
+    F, J = np.empty((S, model.n)), np.empty((S, model.n, model.m))
+    for part in blocks(S, model.n * model.m):
+        F[part], J[part] = model(X[part]), model.jacobian(X[part])
+        if callback is not None:
+            callback(Progress("evaluate", part.stop, S))
+    return F, J
 
 
 def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:

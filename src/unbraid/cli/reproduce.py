@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from unbraid import plots
-from unbraid.cli.cells import run_cells, say_done, this_command
-from unbraid.cli.output import print_table, say
+from unbraid.cli.cells import keeping, run_cells, say_done, this_command
+from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
 from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.reproduction.output import Results, write_results
@@ -19,7 +20,17 @@ from unbraid.reproduction.readings import VARIANTS, Readings
 QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
 
 
-@click.command("reproduce", short_help="Repeat the paper's experiments, with a verdict on every claim.")
+EXAMPLES = """\b
+Examples:
+  unbraid reproduce all --quick
+  unbraid reproduce trig --runs 10 --jobs 4 -o trig
+  unbraid reproduce monotone --coupling 0.1 --json
+"""
+
+
+@click.command(
+    "reproduce", short_help="Repeat the paper's experiments, with a verdict on every claim.", epilog=EXAMPLES
+)
 @click.argument("experiment", type=click.Choice(["trig", "monotone", "all"]))
 @click.option("--quick", is_flag=True, help=f"A minute's version: {QUICK_RUNS} runs, fewer df.")
 @click.option("--runs", type=click.IntRange(min=1), help="Executions of every cell; 30 by default, as in the paper.")
@@ -43,6 +54,7 @@ QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
     show_default=True,
     help="The folder for figures, numbers and the summary page.",
 )
+@json_option
 def command(
     experiment: str,
     quick: bool,
@@ -54,6 +66,7 @@ def command(
     box: float,
     degree_of: Literal["function", "spline"],
     output: Path,
+    as_json: bool,
 ) -> None:
     """Repeat the paper's experiments: f_trig over degrees and df, the monotone system, or both.
 
@@ -71,16 +84,34 @@ def command(
     done, kept = run_cells("Reproducing", tasks, output, jobs)
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
-    written = write_results(
-        Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce")), output
-    )
+    results = Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce"))
+    with keeping(tasks, output, "Drawing"):
+        written = write_results(results, output)
+    verdicts = {}
     if trig_rows:
-        print_verdicts("f_trig", trig_verdicts(trig_rows))
+        verdicts["f_trig"] = trig_verdicts(trig_rows)
     if monotone_rows:
-        print_verdicts("The monotone system", monotone_verdicts(monotone_rows))
+        verdicts["The monotone system"] = monotone_verdicts(monotone_rows)
+    seconds = time.perf_counter() - began
+    if as_json:
+        say_document(
+            {
+                "files": written,
+                "runs": runs,
+                "seed": seed,
+                "cells": len(tasks),
+                "cells_from_before": kept,
+                "seconds": seconds,
+                "verdicts": [{"system": name, **asdict(one)} for name, some in verdicts.items() for one in some],
+                "readings": readings.sentences(experiment),
+            }
+        )
+        return
+    for name, some in verdicts.items():
+        print_verdicts(name, some)
     for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
-    say_done(time.perf_counter() - began, f"{len(tasks)} cells of {runs} runs", kept, written[0])
+    say_done(seconds, f"{len(tasks)} cells of {runs} runs", kept, written[0])
 
 
 def print_verdicts(title: str, verdicts: list[Verdict]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.comparison.entries import contenders, source_of, systems
+from unbraid.errors import TaskError
 from unbraid.fit import errors_on
 from unbraid.metrics import direction_angles
 from unbraid.problem import Problem
@@ -41,10 +43,12 @@ def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Row
     chosen, method = systems()[system], contenders()[contender]
     rows = []
     for run in range(runs):
-        whole, truth = chosen.draw(SAMPLES + FRESH, np.random.default_rng([seed, 0, run]))
-        train, fresh = whole.take(slice(SAMPLES)), whole.take(slice(SAMPLES, None))
-        noisy = with_noise(train, noise, np.random.default_rng([seed, 1, run]))
-        fit = method.fit(noisy, chosen, np.random.default_rng([seed, 2, run]))
+        with named(f"The system {system!r} cannot be drawn"):
+            whole, truth = chosen.draw(SAMPLES + FRESH, np.random.default_rng([seed, 0, run]))
+            train, fresh = whole.take(slice(SAMPLES)), whole.take(slice(SAMPLES, None))
+            noisy = with_noise(train, noise, np.random.default_rng([seed, 1, run]))
+        with named(f"The method {contender!r} failed on the system {system!r}, noise {noise:g}, draw {run}"):
+            fit = method.fit(noisy, chosen, np.random.default_rng([seed, 2, run]))
         jacobian_error, outputs = errors_on(fresh, fit.model)
         assert jacobian_error is not None
         assert outputs is not None
@@ -65,6 +69,16 @@ def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Row
             }
         )
     return rows
+
+
+@contextmanager
+def named(whose: str) -> Iterator[None]:
+    """Say whose error it is: systems and methods may be anybody's."""
+    try:
+        yield
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".rstrip(".: ")
+        raise TaskError(f"{whose}: {said}. What was finished is kept: repair it, or leave it out.") from error
 
 
 def with_noise(problem: Problem, noise: float, rng: np.random.Generator) -> Problem:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from unbraid.arrays import Array
 from unbraid.errors import DataError, FileError
 from unbraid.memory import check_memory
 from unbraid.printable import listed, shown
 from unbraid.problem import Problem, check_finite, numbers
+from unbraid.progress import Callback, Progress
 from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
 from unbraid.reading.samples import Points, Samples
 from unbraid.reading.sources import ArraySource, Shape
@@ -22,6 +24,7 @@ def read_problem(
     outputs: Sequence[str],
     jacobians: Sequence[str],
     layout: str | None,
+    callback: Callback | None = None,
 ) -> Samples:
     """The samples in X with F, J or both."""
     names = {"X": find(source, inputs, "X", "inputs")}
@@ -36,7 +39,12 @@ def read_problem(
     shapes = {letter: source.shape(name) for letter, name in names.items()}
     check_sizes(source, shapes)
     layout, taken = choose_layout(source, shapes, layout)
-    read = {letter: numbers(letter, source.read(name)) for letter, name in names.items()}
+    read: dict[str, Array] = {}
+    for letter, name in names.items():
+        read[letter] = numbers(letter, source.read(name))
+        if callback is not None:
+            done = sum(array.size for array in read.values())
+            callback(Progress("read", done, sum(map(math.prod, shapes.values()))))
     X, F, J = read["X"], read.get("F"), read.get("J")
     found = sizes(layout, shapes["X"], shapes.get("F"), shapes.get("J"))
     if found is not None:

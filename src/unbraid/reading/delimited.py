@@ -24,6 +24,7 @@ from unbraid.errors import FileError
 from unbraid.memory import check_memory
 from unbraid.printable import shown
 from unbraid.problem import counted
+from unbraid.progress import Callback, Progress
 from unbraid.reading.sources import Table
 
 SEPARATORS = ",;\t|"
@@ -60,7 +61,7 @@ class DelimitedTable(Table):
             raise FileError(f"{self.path} begins with an empty line: put the names of the columns there.")
         return [row[0].removeprefix("#"), *row[1:]]  # NumPy's savetxt writes names as a comment
 
-    def read(self, columns: Sequence[str]) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
         at = [self.columns.index(name) for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", 8 * most * len(at))
@@ -77,6 +78,8 @@ class DelimitedTable(Table):
                 table[S : S + len(values)] = values
                 S += len(values)
                 line += taken
+                if callback is not None:
+                    callback(Progress("read", line, max(line, most)))
         if S == 0:
             raise FileError(f"{self.path} has names in its first line but no numbers below.")
         return table[:S]

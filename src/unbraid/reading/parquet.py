@@ -14,6 +14,7 @@ from unbraid.errors import FileError
 from unbraid.memory import check_memory
 from unbraid.printable import shown
 from unbraid.problem import counted
+from unbraid.progress import Callback, Progress
 from unbraid.reading.sources import Table, need
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ParquetTable(Table):
         self._file = file
         self.columns = tuple(file.schema_arrow.names)
 
-    def read(self, columns: Sequence[str]) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
         for name in columns:
             self._check_type(name)
         S = self._file.metadata.num_rows
@@ -57,13 +58,13 @@ class ParquetTable(Table):
             raise FileError(f"{self.path} has columns but no rows.")
         check_memory(f"Reading {counted(len(columns), 'column')} of {self.path}", 8 * S * len(columns))
         try:
-            return self._read(columns, S)
+            return self._read(columns, S, callback)
         except FileError:
             raise
         except DAMAGE as error:
             raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
 
-    def _read(self, columns: Sequence[str], S: int) -> Array:
+    def _read(self, columns: Sequence[str], S: int, callback: Callback | None) -> Array:
         table = np.empty((S, len(columns)))
         done = 0
         for batch in self._file.iter_batches(ROWS, columns=list(columns), use_threads=False):
@@ -72,6 +73,8 @@ class ParquetTable(Table):
             for k, name in enumerate(columns):
                 table[done : done + batch.num_rows, k] = self._numbers(batch.column(name), name, done)
             done += batch.num_rows
+            if callback is not None:
+                callback(Progress("read", done, S))
         if done < S:
             raise ValueError
         return table

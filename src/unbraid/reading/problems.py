@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unbraid.errors import FileError, SettingError
 from unbraid.files import StrPath, reason
+from unbraid.progress import Callback
 from unbraid.reading import arrays, tables
 from unbraid.reading.kinds import opener
 from unbraid.reading.layout import LAYOUTS
@@ -18,7 +19,12 @@ Names = str | Sequence[str]
 
 
 def read_problem(
-    path: StrPath, inputs: Names = (), outputs: Names = (), jacobians: Names = (), layout: str | None = None
+    path: StrPath,
+    inputs: Names = (),
+    outputs: Names = (),
+    jacobians: Names = (),
+    layout: str | None = None,
+    callback: Callback | None = None,
 ) -> Samples:
     r"""The samples in a file: `.npz`, `.mat`, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
 
@@ -32,6 +38,8 @@ def read_problem(
     layout
         "samples-first", X (S, m), F (S, n), J (S, n, m), or "samples-last", X (m, S), F (n, S), J (n, m, S). If None,
         MATLAB's files are read in the layout that their shapes fit, and all others samples first.
+    callback
+        Called with a `Progress`, whose phase is "read", after each part of the file.
 
     Examples
     --------
@@ -46,15 +54,17 @@ def read_problem(
     given = as_names(inputs), as_names(outputs), as_names(jacobians)
     with opened(path, layout) as source:
         if isinstance(source, Table):
-            return tables.read_problem(source, *given)
-        return arrays.read_problem(source, *given, layout)
+            return tables.read_problem(source, *given, callback)
+        return arrays.read_problem(source, *given, layout, callback)
 
 
-def read_points(path: StrPath, m: int, inputs: Names = (), layout: str | None = None) -> Points:
+def read_points(
+    path: StrPath, m: int, inputs: Names = (), layout: str | None = None, callback: Callback | None = None
+) -> Points:
     """The points in a file, for a function of m inputs; see `read_problem`."""
     with opened(path, layout) as source:
         if isinstance(source, Table):
-            return tables.read_points(source, as_names(inputs), m)
+            return tables.read_points(source, as_names(inputs), m, callback)
         return arrays.read_points(source, as_names(inputs), m, layout)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from unbraid.arrays import Array
 from unbraid.errors import FileError, MissingDependencyError
 from unbraid.printable import MOST, listed, shown
+from unbraid.progress import Callback
 
 Shape = tuple[int, ...]
 
@@ -83,7 +84,7 @@ class Table(ABC):
     columns: tuple[str, ...]
 
     @abstractmethod
-    def read(self, columns: Sequence[str]) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
         """Some columns, (S, how many), all finite; a `FileError` says where something else stands."""
 
     def holds(self) -> str:

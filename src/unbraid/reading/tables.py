@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from unbraid.errors import FileError
 from unbraid.printable import listed, shown
 from unbraid.problem import Problem, counted
+from unbraid.progress import Callback
 from unbraid.reading.columns import check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST
 from unbraid.reading.samples import Points, Samples
 from unbraid.reading.sources import Table
 
 
-def read_problem(table: Table, inputs: Sequence[str], outputs: Sequence[str], jacobians: Sequence[str]) -> Samples:
+def read_problem(
+    table: Table,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    jacobians: Sequence[str],
+    callback: Callback | None = None,
+) -> Samples:
     """The samples in the named columns."""
     if not inputs or not (outputs or jacobians):
         raise FileError(
@@ -23,17 +30,18 @@ def read_problem(table: Table, inputs: Sequence[str], outputs: Sequence[str], ja
     x, f = choose(table, inputs, "inputs"), choose(table, outputs, "outputs")
     j = choose_jacobians(table, jacobians, x, f)
     check_distinct(table, (*x, *f, *j))
-    values = table.read((*x, *f, *j))
+    values = table.read((*x, *f, *j), callback)
     m, n = len(x), len(f)
     X, F, J = values[:, :m], values[:, m : m + n], values[:, m + n :].reshape(len(values), -1, m)
-    problem = Problem(X, F if f else None, J if j else None)
+    names = f or None
+    problem = Problem(X, F if f else None, J if j else None, input_names=x, output_names=names)
     taken = [named("input", x), named("output", f)] if f else [named("input", x)]
     if j:
         taken.append(f"Jacobians in {counted(len(j), 'column')}")
-    return Samples(problem, ", ".join(taken), f)
+    return Samples(problem, ", ".join(taken))
 
 
-def read_points(table: Table, inputs: Sequence[str], m: int) -> Points:
+def read_points(table: Table, inputs: Sequence[str], m: int, callback: Callback | None = None) -> Points:
     """The points in the named columns."""
     if not inputs:
         raise FileError(
@@ -46,7 +54,7 @@ def read_points(table: Table, inputs: Sequence[str], m: int) -> Points:
             f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
             f"{listed(map(shown, x), len(x))}: name as many as the model has."
         )
-    return Points(table.read(x), FIRST, named("input", x))
+    return Points(table.read(x, callback), FIRST, named("input", x))
 
 
 def named(what: str, columns: Sequence[str]) -> str:

@@ -1,0 +1,168 @@
+"""Progress on a terminal's stderr, with the time left, for whatever takes longer than a moment."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from unbraid.cli.output import console_on, is_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unbraid.progress import Callback, Progress
+    from unbraid.tasks import Done
+
+PATIENCE = 2.0
+"""Seconds of work before a bar is drawn: what is done by then needs none."""
+WARM = 1.0
+"""Seconds of a phase before its time left is told: the first few steps say little."""
+WIDE = 100
+"""Columns of a terminal that has room for a word about Ctrl-C."""
+PHASES = {
+    "read": "Reading",
+    "select": "Selecting",
+    "search": "Searching",
+    "polish": "Polishing",
+    "smooth": "Smoothing",
+    "evaluate": "Evaluating",
+    "draw": "Drawing the report",
+}
+BOUNDED = ("search", "polish", "smooth")
+"""Phases whose total is the most there can be: most starts need less. Ctrl-C there keeps the best model so far."""
+
+
+class Bar:
+    """A line on a terminal that appears once the work has taken `PATIENCE`, and goes when it is done."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Drawn
+
+        self.wide = console.width >= WIDE
+        self._drawn = Drawn(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[told]}", markup=False),
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._task = self._drawn.add_task(title, total=None, told="")
+        self._lock, self._over = threading.Lock(), False
+        self._timer = threading.Timer(PATIENCE, self._begin)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._drawn.start()
+
+    def update(self, title: str | None, done: int, total: int, told: str) -> None:
+        """Draw how far it is, once there is a line."""
+        self._drawn.update(self._task, description=title, completed=done, total=total, told=told)
+
+    def close(self) -> None:
+        """Take the line away, if there is one."""
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+        if self._drawn.live.is_started:
+            self._drawn.stop()
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Bar | None]:
+    """A bar on stderr, or None where that is no terminal that can redraw a line."""
+    console = console_on(sys.stderr) if is_terminal(sys.stderr) else None
+    if console is None or console.is_dumb_terminal:
+        yield None
+        return
+    line = Bar(title, console)
+    try:
+        yield line
+    finally:
+        line.close()
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callback | None]:
+    """A callback that draws a `Progress` as a bar, or None where nobody looks."""
+    with bar(title) as line:
+        if line is None:
+            yield None
+            return
+        pace = Pace()
+
+        def show(progress: Progress) -> None:
+            left = pace.left(progress.phase, progress.done, progress.total, time.perf_counter())
+            told = in_words(progress, left, line.wide)
+            line.update(PHASES.get(progress.phase), progress.done, progress.total, told)
+
+        yield show
+
+
+@contextmanager
+def task_bar(title: str) -> Iterator[Callable[[Done], object] | None]:
+    """A callback for `run_tasks` that draws a bar, or None where nobody looks."""
+    with bar(title) as line:
+        if line is None:
+            yield None
+            return
+
+        def show(progress: Done) -> None:
+            left = "" if progress.seconds_left is None else f", about {clock(progress.seconds_left)} left"
+            line.update(None, progress.done, progress.total, f"{progress.done} of {progress.total}{left}")
+
+        yield show
+
+
+class Pace:
+    """How long a phase will still take, judged by how long it took until now."""
+
+    def __init__(self) -> None:
+        self._phase, self._began, self._first, self._last = "", 0.0, 0, 0
+
+    def left(self, phase: str, done: int, total: int, now: float) -> float | None:
+        """Seconds to the end of the phase, or None as long as that cannot be told.
+
+        Examples
+        --------
+        >>> pace = Pace()
+        >>> pace.left("search", 0, 100, now=5.0), pace.left("search", 20, 100, now=7.0)
+        (None, 8.0)
+        >>> pace.left("polish", 1, 300, now=8.0) is None
+        True
+        """
+        if phase != self._phase or done < self._last:
+            self._phase, self._began, self._first = phase, now, done
+        self._last = done
+        seconds, made = now - self._began, done - self._first
+        return (total - done) * seconds / made if seconds >= WARM and made > 0 else None
+
+
+def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
+    """What stands beside the bar: the time left in this phase, and the best until now."""
+    bounded = progress.phase in BOUNDED
+    told = [] if left is None else [f"{'at most' if bounded else 'about'} {clock(left)} left"]
+    if math.isfinite(progress.best):
+        error = "held-out error" if progress.phase == "select" else "best"
+        told.append(f"{error} {progress.best:.3g}")
+    if wide and bounded:
+        told.append("Ctrl-C keeps the best")
+    return ", ".join(told)
+
+
+def clock(seconds: float) -> str:
+    """'0:42', '12:05', '1:02:05'."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
