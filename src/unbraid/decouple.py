@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unbraid.asked import Asked
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.coupling import FixedCoupling
@@ -92,10 +93,13 @@ def decouple(
     True
     """
     began = time.perf_counter()
+    seed = int(rng) if isinstance(rng, Integral) else None
+    asked = Asked(rank, basis, constraint, method, polish, starts, init is not None, seed)
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     if isinstance(rank, str):
-        return at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        chosen = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        return replace(chosen, asked=asked)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     problem = problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
@@ -127,7 +131,8 @@ def decouple(
         if still_open and method.polish is not None and cut is None:
             chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
-        return as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
+        fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
+        return replace(fit, asked=asked)
 
 
 def at_best_rank(

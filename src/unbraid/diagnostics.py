@@ -135,10 +135,13 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    problem = fitted_problem(fit, problem)
-    model = fit.model
+    return examined(fit.model, fitted_problem(fit, problem), fit.starts)
+
+
+def examined(model: DecoupledModel, problem: Problem, starts: Sequence[StartSummary] = ()) -> Diagnostics:
+    """The same for a fitted model and samples, and for the starts it is the best of, where they are known."""
     at = balanced(model, problem)
-    low = ending_as_low(fit.starts)
+    low = ending_as_low(starts)
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, model.rank),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unbraid.arrays import Array, blocks
+from unbraid.asked import Asked
 from unbraid.errors import DataError, SettingError
+from unbraid.files import StrPath
 from unbraid.metrics import output_errors, ratio
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
@@ -85,6 +87,8 @@ class Fit:
         Anything else worth knowing, in sentences.
     problem
         What was fitted; None where it was dropped, as by `without_problem`.
+    asked
+        The arguments of `decouple`, to repeat the fit; None where it came about in another way.
     """
 
     model: DecoupledModel
@@ -100,10 +104,39 @@ class Fit:
     constraints: tuple[Constraint | None, ...]
     notes: tuple[str, ...] = field(default=())
     problem: Problem | None = None
+    asked: Asked | None = None
 
     def without_problem(self) -> Fit:
         """The same without the samples, to be kept where they are too large to keep."""
         return replace(self, problem=None)
+
+    def report(self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None) -> None:
+        """Write a page about this fit: one HTML file that needs nothing else, for a browser, a phone or paper.
+
+        Parameters
+        ----------
+        path
+            Where it goes, `report.html`, say. It is written whole or not at all.
+        truth
+            A known model; its branches are drawn under those that were found.
+        problem
+            What was fitted, where the fit does not remember it.
+
+        Raises
+        ------
+        UnbraidError
+            Where matplotlib or jinja2 is missing (`pip install "unbraid[report]"`), the file cannot be written, or
+            the samples are not known.
+        """
+        from unbraid.report import write_report
+
+        write_report(self, path, truth=truth, problem=problem)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None, so that it shows the text, where matplotlib or jinja2 is missing."""
+        from unbraid.report import notebook_view
+
+        return notebook_view(self)
 
     @property
     def agreeing(self) -> int:
