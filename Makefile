@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs clean
 
 help:
 	@echo "make demo   decouple a known function and draw the result"
 	@echo "make test   lint, types, tests, doctests and the README's code"
 	@echo "make lint   lint and types only"
+	@echo "make docs   the documentation site, its examples executed"
 	@echo "make clean  remove what these leave behind, but not $(VENV)"
 
 demo: $(VENV)/.installed-demo
@@ -23,8 +24,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
+	@echo "The site is at build/docs/index.html"
+
 clean:
-	rm -rf build dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build docs/gallery docs/sg_execution_times.rst dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

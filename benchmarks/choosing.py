@@ -60,8 +60,8 @@ def with_basis(basis: Basis) -> Settings:
     return lambda problem, rank, seed: ub.decouple(problem, rank, basis=basis, rng=seed).model
 
 
-def with_coupling(coupling: float) -> Settings:
-    """Smoothing splines at one λ."""
+def with_coupling(coupling: float | None) -> Settings:
+    """Smoothing splines at one λ, or at that which the residuals suggest."""
     method = ub.methods.default(coupling=coupling)
     return lambda problem, rank, seed: (
         ub.decouple(problem, rank, basis=ub.SmoothingSpline(), method=method, rng=seed).model
@@ -87,7 +87,7 @@ def main() -> None:
         "λ, with SmoothingSpline()",
         SYSTEMS,
         draws,
-        {f"{coupling:g}": with_coupling(coupling) for coupling in (0.001, 0.01, 0.1, 1.0, 10.0)},
+        {str(coupling or "open"): with_coupling(coupling) for coupling in (None, 0.001, 0.01, 0.1, 1, 10)},
     )
     constrained: dict[str, Settings] = {}
     for basis in (ub.BSpline(14, 4), ub.SmoothingSpline()):

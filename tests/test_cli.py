@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import unbraid as ub
-from unbraid import plots
 from unbraid.cli import app
 from unbraid.cli import demo as demo_module
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
+from unbraid.report import packages
 
 MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from unbraid.cli import main; main()"
 
@@ -107,7 +107,7 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "basis"),
     [
-        ("--basis smoothing", "SmoothingSpline(df=28, degree=3, smoothing=None)"),
+        ("--basis smoothing", "SmoothingSpline(df=28, degree=5, smoothing=None)"),
         ("--basis natural --df 7", "NaturalCubic(df=7)"),
         ("--basis linear --df 9", "PiecewiseLinear(df=9)"),
         ("--basis polynomial --degree 4", "Polynomial(degree=4)"),
@@ -306,11 +306,13 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
     assert all(word in result.stdout for word in ("output 1", "output 2", "Error(J)", "direction 3", "time, 16 starts"))
     assert "unbraid-demo/branches.png" in result.stdout
     assert (folder / "unbraid-demo" / "branches.png").read_bytes().startswith(b"\x89PNG")
-    assert files(folder / "unbraid-demo") == {"branches.png"}
+    assert result.stdout.splitlines()[-1].startswith("Report: unbraid-demo/report.html")
+    assert "</html>" in (folder / "unbraid-demo" / "report.html").read_text(encoding="utf-8")
+    assert files(folder / "unbraid-demo") == {"branches.png", "report.html"}
 
 
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
     assert 'pip install "unbraid[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()

@@ -97,5 +97,6 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     next(iter(MATLAB.values()))(Path("points.mat"), arrays)
     TABLES["samples.csv"](Path("samples.csv"), many)
     TABLES["samples.csv"](Path("points.csv"), arrays)
+    TABLES["samples.csv"](Path("fresh.csv"), arrays)
     TABLES["samples.parquet"](Path("samples.parquet"), arrays)
     ub.decouple(problem, 2, starts=1, rng=0).model.save("model.npz")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import unbraid as ub
 from registry import CONSTRAINTS, seeds
 from unbraid.arrays import Array
-from unbraid.bases.smoothing import FIRST, PlacedSmoothing
+from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.branch import FittedBranch
 from unbraid.comparison.run import with_noise
 from unbraid.constraints import Constraint
+from unbraid.continuation import first_negative
 from unbraid.fit import errors_on
 from unbraid.iterate import Iterates
-from unbraid.kernels.cross_validation import GRID
+from unbraid.kernels.cross_validation import GAMMA, strengths_tried
 from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.status import Status
-from unbraid.tuning import ROUNDS, STEPS, strengths
+from unbraid.tuning import ROUNDS, STEPS, LinearModel, strengths, weighed
+from unbraid.uniqueness import in_units
 from unbraid.units import Units
 
 METHODS = [
@@ -47,9 +50,11 @@ def noisy_trig(noise: float = 0.05, S: int = 100, seed: int = 0) -> tuple[ub.Pro
 # The penalty.
 
 
-@pytest.mark.parametrize("basis", [ub.SmoothingSpline(3), ub.SmoothingSpline(9), ub.SmoothingSpline(12, 5)], ids=repr)
+@pytest.mark.parametrize(
+    "basis", [ub.SmoothingSpline(3, 3), ub.SmoothingSpline(9, 4), ub.SmoothingSpline(12)], ids=repr
+)
 @given(seed=seeds, scale=st.sampled_from([1e-3, 1.0, 50.0]))
-def test_the_penalty_is_the_integral_of_the_squared_third_derivative(
+def test_the_penalty_is_the_integral_of_the_squared_highest_derivative(
     basis: ub.SmoothingSpline, seed: int, scale: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -58,18 +63,28 @@ def test_the_penalty_is_the_integral_of_the_squared_third_derivative(
     low, high = placed.domain()
     fine = np.linspace(low, high, 20 * 1000 + 1)
     middle = 0.5 * (fine[1:] + fine[:-1])
-    third = placed.design(middle, 3) @ a
-    integral = np.sum(third**2) * (fine[1] - fine[0]) * (high - low) ** 5
-    np.testing.assert_allclose(a @ placed.omega @ a, integral, rtol=1e-3)
+    highest = placed.design(middle, basis.degree) @ a
+    mean = np.sum(highest**2) * (fine[1] - fine[0]) / (high - low)
+    expected = mean * ((high - low) / (2.0 * np.pi)) ** (2 * basis.degree)
+    np.testing.assert_allclose(a @ placed.omega @ a, expected, rtol=5e-3)
 
 
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_one_wave_over_the_range_has_roughness_one_half(degree: int) -> None:
+    u = np.linspace(-3.0, 5.0, 400)
+    placed = ub.SmoothingSpline(40, degree).place(u)
+    a = np.linalg.lstsq(placed.design(u), np.sin(2.0 * np.pi * u / 8.0))[0]
+    assert a @ placed.omega @ a == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
 @given(seed=seeds)
-def test_the_penalty_leaves_parabolas_alone(seed: int) -> None:
+def test_the_penalty_leaves_polynomials_of_one_degree_less_alone(degree: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     u = rng.standard_normal(80)
-    placed = ub.SmoothingSpline(df=10, smoothing=1.0).place(u)
-    c = rng.standard_normal(3)
-    G, R = c[1] + 2.0 * c[2] * u, c[0] + c[1] * u + c[2] * u**2
+    placed = ub.SmoothingSpline(df=10, degree=degree, smoothing=1.0).place(u)
+    polynomial = np.polynomial.Polynomial(rng.standard_normal(degree))
+    G, R = polynomial.deriv()(u), polynomial(u)
     a = Projection.onto([None])(
         placed.select((None, None)), placed.at(u[None, None]), G[None, None], R[None, None], 0.5
     )
@@ -101,14 +116,14 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
     y = np.concatenate([G, np.sqrt(0.5) * R])
     chosen = placed.normal_equations(placed.at(u), G, R, 0.5).penalty
     assert chosen is not None
-    unit = np.trace(D.T @ D) / np.trace(placed.omega)
+    unit = np.trace(D.T @ D)
 
     def score(alpha: float) -> float:
         hat = D @ np.linalg.solve(D.T @ D + alpha * placed.omega, D.T)
-        return float(np.sum((y - hat @ y) ** 2) / (240 - np.trace(hat)) ** 2)
+        return float(np.sum((y - hat @ y) ** 2) / (240 - GAMMA * np.trace(hat)) ** 2)
 
     best = np.trace(chosen) / np.trace(placed.omega)
-    assert score(best) <= min(score(one * unit) for one in GRID[20:50]) * (1 + 1e-4)
+    assert score(best) <= min(score(one * unit) for one in strengths_tried(placed.omega_root)[20:]) * (1 + 1e-4)
 
 
 # Fits.
@@ -117,14 +132,14 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
 def test_without_penalty_it_is_a_spline_with_even_knots() -> None:
     problem, _ = ub.datasets.trig(rng=1)
     even = ub.methods.default(evenness=1.0, polish=False)
-    smooth = ub.decouple(problem, 3, basis=ub.SmoothingSpline(10, smoothing=0.0), method=even, starts=2, rng=0)
+    smooth = ub.decouple(problem, 3, basis=ub.SmoothingSpline(10, 3, smoothing=0.0), method=even, starts=2, rng=0)
     plain = ub.decouple(problem, 3, basis=ub.BSpline(10), method=even, starts=2, rng=0)
     np.testing.assert_allclose(smooth.model(problem.X), plain.model(problem.X), atol=1e-8)
 
 
-def test_much_smoothing_leaves_parabolas() -> None:
+def test_much_smoothing_leaves_polynomials() -> None:
     problem, _ = noisy_trig()
-    model = ub.decouple(problem, 3, basis=ub.SmoothingSpline(12, smoothing=1e3), starts=2, rng=0).model
+    model = ub.decouple(problem, 3, basis=ub.SmoothingSpline(12, 3, smoothing=1e7), starts=2, rng=0).model
     for branch in model.branches:
         u = np.linspace(*branch.domain, 50)
         curvature = branch.derivative(u, 2)
@@ -217,6 +232,60 @@ def test_strengths_beyond_the_dense_limit_are_chosen_branch_by_branch() -> None:
     assert np.isfinite(chosen).all()
 
 
+def test_covariances_are_those_of_a_penalised_regression() -> None:
+    """Of slopes and values of one branch, whose design can be written down."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 2))
+    f, J = np.sin(2 * X[:, :1]), np.stack([2 * np.cos(2 * X[:, 0]), np.zeros(60)], axis=-1)[:, None]
+    problem = with_noise(ub.Problem(X, f, J), 0.05, rng)
+    basis = ub.SmoothingSpline(9, smoothing=1e-4)
+    samples = Samples.of(problem, Units.as_given(problem))
+    solver = GaussNewton(samples, basis, Projection.onto([None]), 0.3, offset=False)
+    W0, W1 = np.array([[[1.0, 0.0]]]), np.array([[[2.0]]])
+    placement = basis.place(W0 @ samples.X.T)
+    u, one = (W0 @ samples.X.T)[0, 0], placement.select((0, 0))
+    rows = [2.0 * one.design(u, 1), np.sqrt(0.3) * 2.0 * one.design(u)]
+    assert problem.J is not None
+    assert problem.F is not None
+    D, y = np.concatenate(rows), np.concatenate([problem.J[:, 0, 0], np.sqrt(0.3) * problem.F[:, 0]])
+    penalty = 4.0 * 60 * 1e-4 * one.omega
+    V = np.linalg.inv(D.T @ D + penalty)
+    a = V @ D.T @ y
+    left = np.sum((y - D @ a) ** 2) + np.sum(problem.J[:, 0, 1] ** 2)  # the second column of J is not modelled
+    sigma = left / (60 * 3 - 2 - np.trace(V @ D.T @ D))
+    found = LinearModel.at(solver, Iterates(W0, W1, placement, a[None, None])).covariances(penalty[None, None])[0, 0]
+    np.testing.assert_allclose(found, sigma * V, rtol=1e-6, atol=1e-9 * np.abs(sigma * V).max())
+
+
+@pytest.mark.parametrize(("noise", "far"), [(0.0, True), (0.5, False)])
+def test_a_branch_goes_on_as_a_polynomial_only_where_noise_lets_it_be_known(noise: float, far: bool) -> None:
+    problem, _ = noisy_trig(noise)
+    fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), starts=4, rng=0)
+    shares = np.concatenate([branch.placement.reaches() for branch in fit.model.branches])  # type: ignore[attr-defined]
+    assert np.all((shares >= 0.0) & (shares <= 0.125))
+    assert (np.median(shares) > 0.1) == far
+
+
+def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
+    problem, _ = ub.datasets.trig(S=300, rng=0)
+    rng = np.random.default_rng(0)
+    assert problem.J is not None
+    assert problem.F is not None
+    size = np.sqrt(np.mean(problem.J**2))
+    couplings = []
+    for on_values, on_slopes in ((0.01, 0.1), (0.1, 0.01)):
+        F = problem.F + on_values * np.std(problem.F, axis=0) * rng.standard_normal(problem.F.shape)
+        J = problem.J + on_slopes * size * rng.standard_normal(problem.J.shape)
+        noisy = ub.Problem(problem.X, F, J)
+        samples = Samples.of(noisy, Units.balanced(noisy))
+        basis = ub.SmoothingSpline(20)
+        solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
+        model = ub.decouple(noisy, 3, basis=basis, starts=4, rng=0).model
+        iterates = in_units(model, Units.balanced(noisy))
+        couplings.append(weighed(solver, iterates))
+    assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
+
+
 def test_a_time_limit_ends_the_choice_as_well() -> None:
     problem, _ = noisy_trig()
     method = ub.methods.default(max_seconds=1e-9)
@@ -254,12 +323,12 @@ def test_a_fit_is_the_same_after_saving(tmp_path: Path) -> None:
 
 def test_settings_are_checked() -> None:
     with pytest.raises(ub.UnbraidError, match="df must be at least the degree"):
-        ub.SmoothingSpline(df=2)
+        ub.SmoothingSpline(df=4)
     with pytest.raises(ub.UnbraidError, match="degree"):
         ub.SmoothingSpline(degree=2)
     with pytest.raises(ub.UnbraidError, match="smoothing"):
         ub.SmoothingSpline(smoothing=-1.0)
-    assert ub.SmoothingSpline().untuned().smoothing == FIRST
+    assert ub.SmoothingSpline().untuned().smoothing is not None
     assert ub.SmoothingSpline(smoothing=0.5).untuned().smoothing == 0.5
 
 
@@ -279,9 +348,9 @@ def test_a_placement_keeps_strengths_beside_its_knots() -> None:
 # Beyond the range.
 
 
-def random_branch(seed: int, constraint: Constraint | None = None) -> FittedBranch:
+def random_branch(seed: int, constraint: Constraint | None = None, degree: int = 5) -> FittedBranch:
     rng = np.random.default_rng(seed)
-    basis = ub.SmoothingSpline(9, smoothing=0.0)
+    basis = ub.SmoothingSpline(9, degree, smoothing=0.0)
     placed = basis.place(rng.standard_normal(50))
     a = Projection.onto([constraint]).feasible(placed.select((None, None)), rng.standard_normal((1, 1, basis.size)))
     return FittedBranch(basis, placed, a[0, 0])
@@ -294,15 +363,39 @@ def beyond(branch: FittedBranch, share: float = 1.0) -> Array:
     return np.stack([low - far, high + far])
 
 
+@pytest.mark.parametrize("degree", [3, 4, 5])
 @given(seed=seeds)
-def test_a_branch_goes_on_as_a_parabola_unless_it_turns(seed: int) -> None:
-    branch = random_branch(seed)
-    for u, end in zip(beyond(branch, 0.12), branch.domain, strict=True):
-        value, slope, bend = branch(end), branch.derivative(end), branch.derivative(end, 2)
-        turned = np.sign(slope + bend * (u - end)) != np.sign(slope)
-        parabola = value + slope * (u - end) + 0.5 * bend * (u - end) ** 2
-        scale = np.abs(parabola).max() + np.abs(value)
-        np.testing.assert_allclose(branch(u)[~turned], parabola[~turned], rtol=0, atol=1e-12 * scale)
+def test_a_branch_without_shape_goes_on_as_a_polynomial_of_one_degree_less(degree: int, seed: int) -> None:
+    branch = random_branch(seed, degree=degree)
+    assume(not any(branch.certified(one) for one in CONSTRAINTS if one.order > 0))
+    for u, end in zip(beyond(branch, 0.124), branch.domain, strict=True):
+        taylor = [
+            float(branch.placement.design(np.array([end]), k)[0] @ branch.coordinates) / math.factorial(k)
+            for k in range(degree)
+        ]
+        expected = np.polynomial.polynomial.polyval(u - end, taylor)
+        np.testing.assert_allclose(branch(u), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("degree", [3, 5])
+@pytest.mark.parametrize("constraint", [one for one in CONSTRAINTS if one.order > 0], ids=repr)
+@given(seed=seeds)
+def test_the_polynomial_goes_on_for_as_long_as_it_has_the_shape(constraint: Constraint, degree: int, seed: int) -> None:
+    branch = random_branch(seed, constraint, degree)
+    low, high = branch.domain
+    for continuation, outwards in zip(branch.continuations, (-1.0, 1.0), strict=True):
+        full = 0.125 * (high - low)
+        assert 0.0 <= continuation.reach <= full
+        shape = constraint.sign * np.polynomial.Polynomial(continuation.powers).deriv(constraint.order)
+        kept = shape(outwards * np.linspace(0.0, continuation.reach, 400))
+        assert kept.min() >= -1e-9 * np.abs(kept).max()
+
+
+@pytest.mark.parametrize(
+    ("powers", "first"), [([1.0, -2.0], 0.5), ([1.0, 0.0, 1.0], 1.0), ([-1.0], 0.0), ([0.0, -1.0], 0.0), ([2.0], 1.0)]
+)
+def test_the_first_place_where_a_polynomial_is_negative(powers: list[float], first: float) -> None:
+    assert first_negative(np.array(powers), 1.0) == pytest.approx(first)
 
 
 @given(seed=seeds)

@@ -60,6 +60,16 @@ class AlignedBranch:
         """The found branch in the true one's input and scale, a ĝ(s u) + b."""
         return self.scale * self.branch(self.input_scale * np.asarray(u, dtype=np.float64)) + self.constant
 
+    @property
+    def knots(self) -> Array:
+        """The found branch's knots, in the true branch's input."""
+        return np.sort(self.branch.knots / self.input_scale)
+
+    def derivative(self, u: npt.ArrayLike) -> Array:
+        """The slope of that."""
+        slope = self.branch.derivative(self.input_scale * np.asarray(u, dtype=np.float64))
+        return self.scale * self.input_scale * slope
+
 
 def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, ...]:
     """For each branch of `truth`, the found branch whose direction is matched to it, laid on it.

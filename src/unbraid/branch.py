@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
-from unbraid.constraints import Constraint, describe
+from unbraid.constraints import CONSTRAINTS, Constraint, describe
+from unbraid.continuation import Continuation
 from unbraid.errors import SettingError
 
 
@@ -22,6 +25,11 @@ class Branch(ABC):
     @abstractmethod
     def domain(self) -> tuple[float, float]:
         """The range (lo, hi) of u seen in training."""
+
+    @property
+    def knots(self) -> Array:
+        """The points, ends included, at which its pieces meet; none where it has no pieces."""
+        return np.zeros(0)
 
     @abstractmethod
     def __call__(self, u: npt.ArrayLike) -> Array:
@@ -38,7 +46,7 @@ class Branch(ABC):
 
 @dataclass(frozen=True, repr=False)
 class FittedBranch(Branch):
-    """A branch in a placed basis. Outside its domain it continues linearly, or first as a parabola (`Basis.bend`).
+    """A branch in a placed basis. Outside its domain it goes on as `continuation` says.
 
     Attributes
     ----------
@@ -60,6 +68,10 @@ class FittedBranch(Branch):
         return float(low), float(high)
 
     @property
+    def knots(self) -> Array:
+        return self.placement.knots()
+
+    @property
     def coefficients(self) -> Array:
         """The paper's coefficients c, with c[0] the constant: (K,)."""
         return self.basis.paper_coefficients(self.placement, self.coordinates)
@@ -68,14 +80,8 @@ class FittedBranch(Branch):
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         value = self.placement.evaluate(self.coordinates, at)
-        outside = np.flatnonzero(beyond)
-        if outside.size:
-            slope, curvature, bent = self._continued(at, beyond, outside)
-            far = beyond[outside]
-            with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
-                value[outside] += slope * far
-            bends = curvature != 0.0
-            value[outside[bends]] += (curvature * bent * (far - 0.5 * bent))[bends]
+        for outside, continuation in self._outside(beyond):
+            value[outside] += continuation.value(beyond[outside])
         return value.reshape(points.shape)
 
     def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
@@ -84,15 +90,22 @@ class FittedBranch(Branch):
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         result = self.placement.evaluate(self.coordinates, at, order)
-        outside = np.flatnonzero(beyond)
-        if outside.size:
-            _, curvature, bent = self._continued(at, beyond, outside)
-            if order == 1:
-                result[outside] += curvature * bent
-            else:
-                result[outside] = np.where(bent == beyond[outside], curvature, 0.0)
+        for outside, continuation in self._outside(beyond):
+            result[outside] = continuation.derivative(beyond[outside], order)
         result[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
         return result.reshape(points.shape)
+
+    @cached_property
+    def continuations(self) -> tuple[Continuation, Continuation]:
+        """How it goes on below its domain, and above."""
+        low, high = self.domain
+        ends = self.placement.at(np.array([low, high]))
+        degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
+        taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        shapes = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
+        kept = [shape for shape in shapes if shape.holds(self.placement, self.coordinates)]
+        (below, above), (down, up) = np.stack(taylor, axis=-1), map(float, reaches)
+        return Continuation.keeping(below, down, -1, kept), Continuation.keeping(above, up, 1, kept)
 
     def certified(self, constraint: Constraint) -> bool:
         if not isinstance(constraint, Constraint):
@@ -105,21 +118,11 @@ class FittedBranch(Branch):
         inside = np.clip(flat, *self.domain)
         return self.placement.at(inside), flat - inside
 
-    def _continued(self, at: object, beyond: Array, outside: IndexArray) -> tuple[Array, Array, Array]:
-        """Slope and curvature at the ends that outside points are nearest to, and how far the branch keeps bending.
-
-        It bends for a share of the domain, `Basis.bend`, and not past a turning point, so that what increases goes on
-        increasing.
-        """
-        slope = self.placement.evaluate(self.coordinates, at, 1)[outside]
-        if self.basis.bend == 0.0:
-            return slope, np.zeros_like(slope), np.zeros_like(slope)
-        curvature = self.placement.evaluate(self.coordinates, at, 2)[outside]
-        far, (low, high) = beyond[outside], self.domain
-        towards = np.sign(far)
-        turning = np.divide(-slope, curvature * towards, where=curvature != 0.0, out=np.full_like(slope, np.inf))
-        turning = np.where(turning > 0.0, turning, np.where(slope == 0.0, 0.0, np.inf))
-        return slope, curvature, towards * np.minimum(np.abs(far), np.minimum(self.basis.bend * (high - low), turning))
+    def _outside(self, beyond: Array) -> Iterator[tuple[IndexArray, Continuation]]:
+        """The points below the domain with the continuation there, then those above."""
+        for side, outside in enumerate((np.flatnonzero(beyond < 0.0), np.flatnonzero(beyond > 0.0))):
+            if outside.size:
+                yield outside, self.continuations[side]
 
     def __repr__(self) -> str:
         low, high = self.domain

@@ -12,9 +12,10 @@ from unbraid.errors import SettingError, check_number, check_whole
 
 @dataclass(frozen=True)
 class FixedCoupling:
-    """The same λ in every sweep."""
+    """The same λ in every sweep. Where it is `open`, and smoothing is chosen from the data (`tuning`), so is λ then."""
 
     value: float
+    open: bool = False
 
     def __post_init__(self) -> None:
         check_number("coupling", self.value, 0.0)

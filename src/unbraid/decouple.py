@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unbraid.asked import Asked
 from unbraid.bases import Basis
 from unbraid.constraints import Constraint, NonNegative, per_branch
+from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
@@ -91,10 +93,13 @@ def decouple(
     True
     """
     began = time.perf_counter()
+    seed = int(rng) if isinstance(rng, Integral) else None
+    asked = Asked(rank, basis, constraint, method, polish, starts, init is not None, seed)
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     if isinstance(rank, str):
-        return at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        return replace(fit, asked=asked)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     problem = problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
@@ -124,8 +129,10 @@ def decouple(
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
-            best = tuned(finisher, best, method.polish.stopping.max_seconds, began, callback)
-        return as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
+            chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
+            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
+        fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
+        return replace(fit, asked=asked)
 
 
 def at_best_rank(
@@ -153,7 +160,7 @@ def at_best_rank(
         problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
     )
     if selection.interrupted:
-        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
+        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED, problem=problem)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
         fit = selection.fit(starts=starts, rng=rng, callback=callback)
@@ -194,6 +201,7 @@ def as_fit(
         basis=basis,
         constraints=constraints,
         notes=notes_on(problem, unknowns(problem, rank, basis), summaries, status, jacobian_error, output_errors),
+        problem=problem,
     )
 
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.arrays import Array
-from unbraid.errors import DataError, SettingError
-from unbraid.fit import Fit, StartSummary
+from unbraid.errors import SettingError
+from unbraid.fit import Fit, StartSummary, fitted_problem
 from unbraid.metrics import angles_between
+from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
 from unbraid.samples import Samples
 from unbraid.solvers.linearised import Linearised
@@ -117,14 +118,16 @@ class Diagnostics:
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
 
 
-def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
+def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """Look at a fit and the samples it was made from: unique, replicable, which branches are alike, which matter.
+
+    The samples are those the fit remembers, `fit.problem`, unless others are given.
 
     Examples
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
-    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0), problem)
+    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0))
     >>> found.unique, found.generic
     (True, False)
     >>> bool(found.match > 0.999), found.parallel
@@ -132,14 +135,13 @@ def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    if not isinstance(problem, Problem):
-        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
-    model = fit.model
-    if (problem.n, problem.m) != (model.n, model.m):
-        raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
-    units = Units.balanced(problem)
-    at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
-    low = ending_as_low(fit.starts)
+    return examined(fit.model, fitted_problem(fit, problem), fit.starts)
+
+
+def examined(model: DecoupledModel, problem: Problem, starts: Sequence[StartSummary] = ()) -> Diagnostics:
+    """The same for a fitted model and samples, and for the starts it is the best of, where they are known."""
+    at = balanced(model, problem)
+    low = ending_as_low(starts)
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, model.rank),
@@ -147,9 +149,21 @@ def diagnose(fit: Fit, problem: Problem) -> Diagnostics:
         match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
         compared=len(low),
         parallel=tuple(parallel_pairs(at)),
-        values=None if problem.F is None else value_shares(problem.F / units.f_scale, at),
-        slopes=None if problem.J is None else slope_shares(at),
+        values=value_shares(at),
+        slopes=slope_shares(at),
     )
+
+
+def importance(model: DecoupledModel, problem: Problem) -> Array:
+    """How much each branch of a fitted model matters, (r,): `Diagnostics.importance`, without the rest."""
+    at = balanced(model, problem)
+    return np.asarray(np.mean([one for one in (value_shares(at), slope_shares(at)) if one is not None], axis=0))
+
+
+def balanced(model: DecoupledModel, problem: Problem) -> Linearised:
+    """A fitted model at the samples, in balanced units."""
+    units = Units.balanced(problem)
+    return Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
 
 
 def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
@@ -157,16 +171,19 @@ def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
     return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
 
 
-def value_shares(F: Array, at: Linearised) -> Array:
-    """Of the variance of each output, averaged over outputs: (r,)."""
+def value_shares(at: Linearised) -> Array | None:
+    """Of the variance of each output, averaged over outputs: (r,), or None without values."""
+    F = at.samples.F
+    if F is None:
+        return None
     spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
     size = at.iterates.W1[0] * np.std(at.values[0], axis=0)
     return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
 
 
-def slope_shares(at: Linearised) -> Array:
-    """Of ‖J‖² in balanced units: (r,)."""
-    return np.asarray(np.diagonal(products(at)) / at.samples.norm)
+def slope_shares(at: Linearised) -> Array | None:
+    """Of ‖J‖² in balanced units: (r,), or None without Jacobians."""
+    return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
 
 
 def products(at: Linearised) -> Array:

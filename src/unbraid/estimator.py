@@ -135,7 +135,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         basis = self.basis
         if basis is None and (self.df is not None or self.method is None):
             basis = basis_for(problem, self.df)
-        self.fit_ = decouple(
+        fit = decouple(
             problem,
             self.rank,
             basis=basis,
@@ -145,7 +145,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             starts=self.starts,
             rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
-        self.model_ = self.fit_.model
+        self.fit_, self.model_ = fit.without_problem(), fit.model  # a pickle should not hold the training data
         self._single_output = y.ndim == 1
         if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
             raise KeyboardInterrupt
@@ -213,7 +213,8 @@ def basis_for(problem: Problem, df: int | None) -> Basis:
     elif problem.J is None:
         df = min(max(round(problem.S ** (1 / 3)), 3), 12)
     elif problem.S >= 6:
-        return SmoothingSpline(df=min(28, problem.S // 2))
+        df = min(28, problem.S // 2)
+        return SmoothingSpline(df, degree=min(5, df))
     else:
         df = problem.S
     df = min(df, problem.S - 1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unbraid.arrays import Array, blocks
+from unbraid.asked import Asked
+from unbraid.errors import DataError, SettingError
+from unbraid.files import StrPath
 from unbraid.metrics import output_errors, ratio
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
@@ -82,6 +85,10 @@ class Fit:
         What was used.
     notes
         Anything else worth knowing, in sentences.
+    problem
+        What was fitted; None where it was dropped, as by `without_problem`.
+    asked
+        The arguments of `decouple`, to repeat the fit; None where it came about in another way.
     """
 
     model: DecoupledModel
@@ -96,6 +103,40 @@ class Fit:
     basis: Basis
     constraints: tuple[Constraint | None, ...]
     notes: tuple[str, ...] = field(default=())
+    problem: Problem | None = None
+    asked: Asked | None = None
+
+    def without_problem(self) -> Fit:
+        """The same without the samples, to be kept where they are too large to keep."""
+        return replace(self, problem=None)
+
+    def report(self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None) -> None:
+        """Write a page about this fit: one HTML file that needs nothing else, for a browser, a phone or paper.
+
+        Parameters
+        ----------
+        path
+            Where it goes, `report.html`, say. It is written whole or not at all.
+        truth
+            A known model; its branches are drawn under those that were found.
+        problem
+            What was fitted, where the fit does not remember it.
+
+        Raises
+        ------
+        UnbraidError
+            Where matplotlib or jinja2 is missing (`pip install "unbraid[report]"`), the file cannot be written, or
+            the samples are not known.
+        """
+        from unbraid.report import write_report
+
+        write_report(self, path, truth=truth, problem=problem)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None, so that it shows the text, where matplotlib or jinja2 is missing."""
+        from unbraid.report import notebook_view
+
+        return notebook_view(self)
 
     @property
     def agreeing(self) -> int:
@@ -131,6 +172,18 @@ class Fit:
             f"  status  {self.status.name}: {self.status.advice}",
         ]
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])
+
+
+def fitted_problem(fit: Fit, problem: Problem | None = None) -> Problem:
+    """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
+    problem = fit.problem if problem is None else problem
+    if problem is None:
+        raise DataError("This fit does not remember its samples: pass the problem that was fitted as `problem`.")
+    if not isinstance(problem, Problem):
+        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (fit.model.n, fit.model.m):
+        raise DataError(f"problem must be the one that was fitted: {fit.model!r} does not belong to {problem!r}.")
+    return problem
 
 
 def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:

@@ -1,17 +1,18 @@
 """The search where only values are given: rough Jacobians and few degrees of freedom, then the basis as asked for.
 
-Slopes of local linear fits are 10 to 60 % off, and what follows them closely follows their errors. So starts are
-searched and polished with few degrees of freedom first, half of them on the slopes of small neighbourhoods and half on
-those of larger ones; the best that differ are then polished with more, and so on up to the basis.
+Slopes from values are 10 to 80 % off, and what follows them closely follows their errors. So starts are searched and
+polished with few degrees of freedom first, half of them on the slopes of local linear fits and half on those of a
+smooth surrogate; the best that differ are then polished with more, and so on up to the basis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from unbraid.arrays import Array
 from unbraid.bases import Basis, BSpline
 from unbraid.iterate import Run
 from unbraid.jacobians import local_slopes
@@ -23,10 +24,11 @@ from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import run_starts
 from unbraid.status import Status
+from unbraid.surrogate import surrogate_slopes
 
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
-NEIGHBOURS = (3, 6)
+NEIGHBOURS = 3
 """Neighbours per unknown of a local linear fit."""
 LIFTED = 2
 """How many fits go on to the next basis."""
@@ -47,10 +49,10 @@ def search_values(
     first, *further = [basis for basis in LADDER if basis.size < solver.basis.size] or [solver.basis]
     coarse = replace(solver, basis=first)
     runs: list[Run] = []
-    for k, times in enumerate(NEIGHBOURS):
-        some = rngs[k :: len(NEIGHBOURS)]
+    for k, slopes in enumerate(SLOPES):
+        some = rngs[k :: len(SLOPES)]
         if some and cut is None:
-            search = method.solver(with_slopes(samples, method, times), coarse.basis, solver.projection)
+            search = method.solver(with_slopes(samples, method, slopes), coarse.basis, solver.projection)
             found, cut = run_starts(search, rank, some, method.stopping, callback)
             runs += found
     runs = measured_anew(coarse, runs)
@@ -65,11 +67,22 @@ def search_values(
     return lifted(solver, best), runs, cut
 
 
-def with_slopes(samples: Samples, method: Method, times: int = NEIGHBOURS[0]) -> Samples:
-    """The samples with Jacobians from the values around each."""
+def neighbouring_slopes(X: Array, F: Array) -> Array:
+    """Slopes of local linear fits, each to the nearest samples."""
+    return local_slopes(X, F, NEIGHBOURS * (X.shape[1] + 1))
+
+
+SLOPES: tuple[Callable[[Array, Array], Array], ...] = (neighbouring_slopes, surrogate_slopes)
+"""Where first Jacobians come from; starts take turns."""
+
+
+def with_slopes(
+    samples: Samples, method: Method, slopes: Callable[[Array, Array], Array] = neighbouring_slopes
+) -> Samples:
+    """The samples with Jacobians from the values."""
     samples = samples.as_filled(method.weighted)
     assert samples.F is not None
-    return samples.with_jacobians(local_slopes(samples.X, samples.F, times * (samples.X.shape[1] + 1)))
+    return samples.with_jacobians(slopes(samples.X, samples.F))
 
 
 def lifted(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:

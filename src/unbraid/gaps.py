@@ -30,7 +30,7 @@ def filled(problem: Problem) -> Problem:
         else:
             slopes = local_slopes(points, F, 3 * (problem.m + 1)) / np.where(spread > 0.0, spread, 1.0)
             J = np.where(np.isnan(J), slopes, J)
-    return Problem(problem.X, F, J, problem.weights)
+    return Problem(problem.X, F, J, problem.weights, input_names=problem.input_names, output_names=problem.output_names)
 
 
 def from_neighbours(points: Array, rows: Array) -> Array:

@@ -61,8 +61,10 @@ def direction_angles(W: npt.ArrayLike, W_hat: npt.ArrayLike) -> Array:
 
 
 def factor_match(W0: npt.ArrayLike, W1: npt.ArrayLike, W0_hat: npt.ArrayLike, W1_hat: npt.ArrayLike) -> float:
-    """The factor match score of two decouplings: the mean over branches of |cos| between rows of W0 (r, m) times |cos|
-    between columns of W1 (n, r), branches matched one to one so that it is largest. 1 where they are the same.
+    """The factor match score of two decouplings, 1 where they are the same.
+
+    The mean over branches of abs(cos) between rows of W0 (r, m) times abs(cos) between columns of W1 (n, r), branches
+    matched one to one so that it is largest.
 
     Examples
     --------

@@ -164,7 +164,8 @@ def continued(search: Run, polished: Run) -> Run:
     """A run and its polish as one; a polish that gained nothing is forgotten."""
     if polished.objective > search.objective:
         return replace(search, status=polished.status, finished=True)
-    return replace(polished, trace=joined_traces(search, polished), finished=True)
+    trace = replace(joined_traces(search, polished), search=search.trace.sweeps)
+    return replace(polished, trace=trace, finished=True)
 
 
 def joined_traces(first: Run, second: Run) -> Trace:
@@ -174,6 +175,7 @@ def joined_traces(first: Run, second: Run) -> Trace:
         np.concatenate([before.objective, after.objective]),
         np.concatenate([before.jacobian_error, after.jacobian_error]),
         before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
+        before.search,
     )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.errors import DataError
+from unbraid.labels import as_names
 
 if TYPE_CHECKING:
     from unbraid.functions import Derivatives, Function
@@ -35,6 +36,8 @@ class Problem:
         (S,), how much each sample counts in the fit, ≥ 0: a sample of weight 2 counts like two. None: all the same.
     missing
         ``"error"`` refuses NaN; ``"mask"`` takes NaN in F and J for entries that are not known, and leaves them out.
+    input_names, output_names
+        m and n names for reports and plots; None: those of the columns where X or F is a data frame, else none.
 
     Notes
     -----
@@ -52,6 +55,8 @@ class Problem:
     X: Array
     F: Array | None
     weights: Array | None
+    input_names: tuple[str, ...] | None
+    output_names: tuple[str, ...] | None
     J: Array | None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -66,6 +71,9 @@ class Problem:
         J: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         missing: Missing = "error",
+        *,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
     ) -> None:
         if missing not in ("error", "mask"):
             raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
@@ -89,6 +97,9 @@ class Problem:
         self.X = read_only(points)
         self.F = None if values is None else read_only(values)
         self.weights = None if weights is None else read_only(check_weights(numbers("weights", weights), len(points)))
+        self.input_names = as_names("input_names", input_names, X, self.m)
+        n = (values if values is not None else jacobians).shape[1]  # type: ignore[union-attr]
+        self.output_names = as_names("output_names", output_names, F, n)
         self.J = None if jacobians is None else read_only(jacobians)
 
     @classmethod
@@ -197,7 +208,8 @@ class Problem:
         if points.ndim != 2:
             raise DataError(f"X must be (S, m), got shape {points.shape}.")
         check_finite("X", points)
-        return cls(points, *sample_function(f, points, jacobian, derivatives, chunk, callback))
+        F, J = sample_function(f, points, jacobian, derivatives, chunk, callback)
+        return cls(points, F, J, input_names=as_names("input_names", None, X, points.shape[1]))
 
     @property
     def S(self) -> int:
@@ -237,6 +249,8 @@ class Problem:
             None if self.J is None else self.J[index],
             None if self.weights is None else self.weights[index],
             "error" if self.complete else "mask",
+            input_names=self.input_names,
+            output_names=self.output_names,
         )
 
     def counting(self) -> Problem:

@@ -60,11 +60,14 @@ class Trace:
         (sweeps,), its first part.
     events
         Every unusual event, in order.
+    search
+        How many of the sweeps belong to the search; those after it are Gauss–Newton steps. None: all of them.
     """
 
     objective: Array
     jacobian_error: Array
     events: tuple[Event, ...]
+    search: int | None = None
 
     @property
     def sweeps(self) -> int:

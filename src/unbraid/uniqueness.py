@@ -14,6 +14,7 @@ lines, say, where r > n m.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ def flat_directions(problem: Problem, model: DecoupledModel) -> Flat | None:
     r, n, m = model.rank, problem.n, problem.m
     units = Units.balanced(problem)
     iterates = in_units(model, units)
+    iterates = replace(iterates, placement=iterates.placement.loosened(problem.S))
     K = iterates.a.shape[-1]
     if r * (n + m + K) > DENSE_LIMIT:
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from unbraid.arrays import Array, BoolArray
 
@@ -30,15 +30,14 @@ class NormalEquations(NamedTuple):
 
 
 class Basis(ABC):
-    """A family of univariate functions, by specification. Subclasses are frozen dataclasses.
+    """A family of univariate functions, by specification. Subclasses are frozen dataclasses."""
 
-    Attributes
-    ----------
-    bend
-        How far a branch keeps its curvature beyond its domain, as a share of its length; then it goes on linearly.
-    """
-
-    bend: ClassVar[float] = 0.0
+    @property
+    def continued_degree(self) -> int:
+        """Beyond its domain a branch goes on as its Taylor polynomial of this degree, for as far as its placement's
+        `reaches` say, and from there linearly.
+        """
+        return 1
 
     @property
     @abstractmethod
@@ -97,6 +96,10 @@ class Placement(ABC):
     def domain(self) -> Array:
         """The range of u that the basis was placed on: (..., 2)."""
 
+    def knots(self) -> Array:
+        """The points, ends included, at which pieces of the functions meet: (..., how many); none by default."""
+        return self.domain()[..., :0]
+
     @abstractmethod
     def moved(self, scale: Array, shift: Array) -> Self:
         """The placement for inputs scale · u + shift: the same `a` then means the same function."""
@@ -140,6 +143,11 @@ class Placement(ABC):
 
     def penalty(self) -> Array | None:
         """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
+        C = self.penalty_root()
+        return None if C is None else C.mT @ C
+
+    def penalty_root(self) -> Array | None:
+        """C (..., k, K) with P = Cᵀ C, or None where there is no penalty."""
         return None
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
@@ -148,6 +156,14 @@ class Placement(ABC):
         N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
         """
         return None
+
+    def reaches(self) -> Array:
+        """How far below and above its domain, in shares of its length, a function goes on as a polynomial: (..., 2)."""
+        return 0.0 * self.domain()
+
+    def loosened(self, samples: int) -> Self:
+        """The same with a penalty so weak that it only settles what so many samples leave open."""
+        return self
 
     def keeping(self, earlier: Placement) -> Self:
         """The same with what an earlier placement, if it is of the same basis, has settled beside its knots."""

@@ -112,6 +112,9 @@ class PlacedNatural(PolygonPlacement):
     def domain(self) -> Array:
         return self.spline.domain()
 
+    def knots(self) -> Array:
+        return self.spline.knots()
+
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.spline.moved(scale, shift))
 

@@ -1,13 +1,14 @@
 r"""Penalised B-splines: many evenly spaced knots, and a penalty on roughness that decides how many of them count.
 
-A branch minimises its mean squared misfit plus α Ω, with
+A branch of degree d minimises its mean squared misfit plus α Ω, with
 
-    Ω = L⁵ ∫ g'''(u)² du = aᵀ Ω a
+    Ω = (L / 2π)^2d (1/L) ∫ g^(d)(u)² du = aᵀ Ω a
 
-over its range of length L, a number that does not depend on the units of u; on evenly spaced knots its matrix is the
-same for all branches. The third derivative, because slopes are what most is known of: it bends them least, and what
-it leaves alone are parabolas. For the same reason a branch goes on as a parabola beyond its range, which is the
-continuation of least Ω, for an eighth of it, and from there, or from where it would turn, linearly.
+over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
+range. On evenly spaced knots its matrix is the same for all branches. The highest derivative there is, because slopes
+are what most is known of, and because what it leaves alone, polynomials of degree d - 1, is how a branch goes on beyond
+its range (the continuation of least Ω), for an eighth of it or as far as noise lets it be known (`tuning`), and from
+there linearly.
 
 α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
 branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`tuning`).
@@ -15,10 +16,10 @@ branch's slopes and values alone; by Gauss–Newton, of the whole fit with given
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,8 +31,10 @@ from unbraid.kernels import splines as kernel
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.knots import breakpoints
 
-FIRST = 1e-10
-"""α until it has been chosen: weak, but enough to settle what the data leave open."""
+REACH = 0.125
+"""How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
+WAVES = 3.0
+"""Over the range of a branch; so many hardly feel an α that has not been chosen yet."""
 
 
 @dataclass(frozen=True)
@@ -43,27 +46,27 @@ class SmoothingSpline(SplineBasis):
     df
         Degrees of freedom that the penalty starts from; more than enough is enough.
     degree
-        Polynomial degree of the branch g, at least 3.
+        Polynomial degree d of the branch g, at least 3; the penalty is on its d-th derivative.
     smoothing
         α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
         for each branch by generalised cross-validation.
 
     Notes
     -----
-    Beyond the range of its inputs a branch keeps its curvature for an eighth of that range, unless it would turn; other
-    bases continue linearly at once.
+    Beyond the range of its inputs a branch goes on as a polynomial of degree d - 1 for up to an eighth of that range,
+    as far as noise lets the polynomial be known and certified shapes go on, and then linearly; other bases continue
+    linearly at once.
 
     Examples
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
     >>> ub.decouple(problem, rank=3, basis=ub.SmoothingSpline(), starts=4, rng=0).basis
-    SmoothingSpline(df=28, degree=3, smoothing=None)
+    SmoothingSpline(df=28, degree=5, smoothing=None)
     """
 
-    bend: ClassVar[float] = 0.125
     df: int = 28
-    degree: int = 3
+    degree: int = 5
     smoothing: float | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +74,8 @@ class SmoothingSpline(SplineBasis):
         check_whole("df", self.df, 1)
         if self.df < self.degree:
             raise SettingError(
-                f"df must be at least the degree, got df={self.df} with degree={self.degree}: raise df; the "
-                "penalty takes back what is too much."
+                f"df must be at least the degree, got df={self.df} with degree={self.degree}: raise df, "
+                "of which the penalty takes back what is too much, or lower the degree."
             )
         if self.smoothing is not None:
             check_number("smoothing", self.smoothing, 0.0)
@@ -81,25 +84,46 @@ class SmoothingSpline(SplineBasis):
         return replace(self, df=size - 1)
 
     def untuned(self) -> Self:
-        return replace(self, smoothing=FIRST) if self.smoothing is None else self
+        return replace(self, smoothing=weak(self.degree)) if self.smoothing is None else self
+
+    @property
+    def continued_degree(self) -> int:
+        return self.degree - 1
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedSmoothing:
         strength = None if self.smoothing is None else np.full(u.shape[:-1], self.smoothing * u.shape[-1])
         return PlacedSmoothing(breakpoints(u, self.df - self.degree + 1, 1.0), self.degree, strength)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSmoothing:
-        return PlacedSmoothing(arrays["breakpoints"], self.degree)
+        breakpoints, continued = arrays["breakpoints"], arrays["continued"]
+        beyond = np.array([breakpoints[0] - continued[0], continued[1] - breakpoints[-1]])
+        return PlacedSmoothing(breakpoints, self.degree, reach=np.clip(beyond / np.ptp(breakpoints), 0.0, REACH))
 
 
 @dataclass(frozen=True)
 class PlacedSmoothing(PlacedSpline):
-    """Placed penalised splines. `strength` (...) is α S, S being how many samples there are, or None: to be chosen."""
+    """Placed penalised splines.
+
+    Attributes
+    ----------
+    strength
+        (...), α S, S being how many samples there are, or None: to be chosen.
+    reach
+        (..., 2), the `reaches`; None: the eighth of the domain that is the most.
+    """
 
     strength: Array | None = None
+    reach: Array | None = None
+
+    def arrays(self) -> dict[str, Array]:
+        length = np.ptp(self.breakpoints, axis=-1, keepdims=True)
+        return {**super().arrays(), "continued": self.domain() + self.reaches() * length * np.array([-1.0, 1.0])}
+
+    def reaches(self) -> Array:
+        return np.full_like(self.domain(), REACH) if self.reach is None else self.reach
 
     def select(self, index: Any) -> Self:
-        strength = None if self.strength is None else self.strength[index]
-        return replace(super().select(index), strength=strength)
+        return self._beside(super().select(index), lambda one: one[index])
 
     def merged(self, which: BoolArray, other: Self) -> Self:
         strength = None
@@ -113,23 +137,38 @@ class PlacedSmoothing(PlacedSpline):
         return replace(super().joined(others), strength=strength)
 
     def moved(self, scale: Array, shift: Array) -> Self:
-        return replace(super().moved(scale, shift), strength=self.strength)
+        return self._beside(super().moved(scale, shift), lambda one: one)
+
+    def _beside(self, placed: Self, taken: Callable[[Array], Array]) -> Self:
+        """What is known beside the knots, added to some of the branches, or to moved ones."""
+        strength, reach = (None if one is None else taken(one) for one in (self.strength, self.reach))
+        return replace(placed, strength=strength, reach=reach)
+
+    def loosened(self, samples: int) -> Self:
+        if self.strength is None:
+            return self
+        return replace(self, strength=np.minimum(self.strength, weak(self.degree) * samples))
 
     def keeping(self, earlier: Placement) -> Self:
         return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
-    def penalty(self) -> Array | None:
-        return None if self.strength is None else self.strength[..., None, None] * self.omega
+    def penalty_root(self) -> Array | None:
+        return None if self.strength is None else np.sqrt(self.strength)[..., None, None] * self.omega_root
 
     @property
     def omega(self) -> Array:
         """The matrix of Ω, (K, K)."""
-        return third_derivatives(self.breakpoints.shape[-1] - 1, self.degree)
+        return roughness(self.breakpoints.shape[-1] - 1, self.degree)
+
+    @property
+    def omega_root(self) -> Array:
+        """(I, K), with Ω = rootᵀ root."""
+        return roughness_root(self.breakpoints.shape[-1] - 1, self.degree)
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
         if self.strength is not None:
             return None
-        return cross_validated(N, b, square, self.omega, equations)[..., None, None] * self.omega
+        return cross_validated(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
 
     def normal_equations(
         self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
@@ -145,11 +184,21 @@ class PlacedSmoothing(PlacedSpline):
         return plain._replace(penalty=penalty)
 
 
+def weak(degree: int) -> float:
+    """An α that settles what data leave open, and does little else: of `WAVES` waves it takes a thousandth."""
+    return 1e-3 * WAVES ** (-2 * degree)
+
+
 @cache
-def third_derivatives(intervals: int, degree: int) -> Array:
-    """The matrix of Ω, (K, K), exactly: g''' is a polynomial of degree d - 3 between knots."""
+def roughness(intervals: int, degree: int) -> Array:
+    """The matrix of Ω, (K, K)."""
+    root = roughness_root(intervals, degree)
+    return np.asarray(root.T @ root)
+
+
+@cache
+def roughness_root(intervals: int, degree: int) -> Array:
+    """(I, K), exactly: the d-th derivative is constant between knots."""
     knots = np.linspace(0.0, 1.0, intervals + 1)
-    nodes, weights = np.polynomial.legendre.leggauss(degree - 2)
-    u = (knots[:-1, None] + (nodes + 1.0) / (2.0 * intervals)).ravel()
-    B = PlacedSpline(knots, degree).design(u, 3)
-    return np.asarray(B.T @ (np.tile(weights, intervals)[:, None] * B) / (2.0 * intervals), dtype=np.float64)
+    B = PlacedSpline(knots, degree).design(0.5 * (knots[1:] + knots[:-1]), degree)
+    return np.asarray(B / np.sqrt(intervals) / (2.0 * np.pi) ** degree, dtype=np.float64)

@@ -147,6 +147,9 @@ class PlacedSpline(PolygonPlacement):
     def domain(self) -> Array:
         return self.breakpoints[..., [0, -1]]
 
+    def knots(self) -> Array:
+        return self.breakpoints
+
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
 

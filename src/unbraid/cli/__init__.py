@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from unbraid.cli import compare, completion, demo, fit, inspect, predict, reproduce
+from unbraid.cli import compare, completion, demo, fit, inspect, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
 from unbraid.version import __version__
 
@@ -49,7 +49,7 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for module in (demo, fit, inspect, predict, compare, reproduce, completion):
+for module in (demo, fit, report, inspect, predict, compare, reproduce, completion):
     app.add_command(module.command)
 
 

@@ -31,6 +31,7 @@ PHASES = {
     "polish": "Polishing",
     "smooth": "Smoothing",
     "evaluate": "Evaluating",
+    "draw": "Drawing the report",
 }
 BOUNDED = ("search", "polish", "smooth")
 """Phases whose total is the most there can be: most starts need less. Ctrl-C there keeps the best model so far."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -64,15 +65,15 @@ def count_kept(tasks: Sequence[Task], cells: Path) -> int:
     return sum((cells / task.file_name).exists() for task in tasks)
 
 
-def this_command(name: str) -> str:
+def this_command(name: str, left_out: Container[str | None] = ("jobs", "output", "as_json")) -> str:
     """The command as it was given, without what is as by default and what does not change the numbers."""
     context = click.get_current_context()
     words = [name]
     for option in context.command.params:
         value = context.params[option.name or ""]
         if isinstance(option, click.Argument):
-            words.append(str(value))
-        elif option.name not in ("jobs", "output", "as_json") and value not in (None, False, (), option.default):
+            words.append(quote(str(value)))
+        elif option.name not in left_out and value not in (None, False, (), option.default):
             for one in value if isinstance(value, tuple) else (value,):
-                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+                words += [option.opts[0]] if one is True else [option.opts[0], quote(str(one))]
     return " ".join(words)

@@ -49,14 +49,19 @@ def chosen_layout(layout: str | None, paper_layout: bool) -> str | None:
 
 def check_output(output: Path, *inputs: Path) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before any work is done."""
+    check_apart(output, *inputs)
+    if output.suffix.lower() in OTHER_ENDINGS:
+        name = output.with_suffix(".npz")
+        raise FileError(f"{output} would not be a {output.suffix} file, for .npz is what is written: use -o {name}.")
+
+
+def check_apart(output: Path, *inputs: Path) -> None:
+    """The same for a file of any kind."""
     target = check_writable(output)
     for one in inputs if target.exists() else ():
         read = one.glob("*" + SUFFIX) if one.is_dir() else [one]
         if any(file.exists() and target.samefile(file) for file in read):
             raise FileError(f"{output} is also an input of this command: give -o another name.")
-    if output.suffix.lower() in OTHER_ENDINGS:
-        name = output.with_suffix(".npz")
-        raise FileError(f"{output} would not be a {output.suffix} file, for .npz is what is written: use -o {name}.")
 
 
 def named_files(*names: str) -> list[Path]:

@@ -10,15 +10,18 @@ from unbraid import datasets, plots
 from unbraid.arrays import Array
 from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
+from unbraid.cli.cells import this_command
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
 from unbraid.files import check_writable, reason, replacing
 from unbraid.fit import Fit
 from unbraid.metrics import direction_angles
 from unbraid.model import DecoupledModel
+from unbraid.report import check_packages, write_report
 from unbraid.status import Status
 
 CAPTION = (
@@ -48,18 +51,22 @@ Examples:
 @json_option
 def command(seed: int, output: Path, as_json: bool) -> None:
     """Decouple the paper's f_trig (2 inputs, 2 outputs, 3 branches) and draw what was found."""
-    plots.check_matplotlib()
+    check_packages()
+    page = output.with_name("report.html")
     make_folder(output)
+    check_report(page, output)
     problem, truth = datasets.trig(S=100, rng=seed)
     with progress_bar("Decoupling f_trig") as callback:
         result = decouple(problem, rank=3, basis=BSpline(df=20), rng=seed, callback=callback)
     draw(result, truth, output)
+    write_report(result, page, truth=truth, command=this_command("unbraid demo"))
     angles = direction_angles(truth.W0, result.model.W0)
     if as_json:
         sizes = {"rank": 3, "samples": problem.S, "inputs": problem.m, "outputs": problem.n}
-        say_document({"picture": output, **sizes, **quality(result), "angles": angles, "seed": seed})
+        say_document({"picture": output, "report": page, **sizes, **quality(result), "angles": angles, "seed": seed})
     else:
         report(result, problem.S, angles, output)
+        say_report(page)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 

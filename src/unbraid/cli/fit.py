@@ -12,10 +12,12 @@ import click
 from unbraid import methods
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
+from unbraid.cli.cells import this_command
 from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -24,6 +26,7 @@ from unbraid.methods import Method
 from unbraid.polish import Polish
 from unbraid.problem import counted
 from unbraid.reading import Samples, read_problem
+from unbraid.report import write_report
 from unbraid.status import Status
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -96,6 +99,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
+@report_option
 @json_option
 def command(
     data: Path,
@@ -115,6 +119,7 @@ def command(
     max_sweeps: int | None,
     max_steps: int | None,
     output: Path,
+    report_path: Path | None,
     as_json: bool,
     **shapes: bool,
 ) -> None:
@@ -129,7 +134,9 @@ def command(
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    check_output(output, data, *named_files(*inputs, *outputs, *jacobians))
+    files = [data, *named_files(*inputs, *outputs, *jacobians)]
+    check_output(output, *files)
+    check_report(report_path, output, *files)
     with progress_bar("Decoupling") as callback:
         samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
         result = decouple(
@@ -142,11 +149,15 @@ def command(
             rng=seed,
             callback=callback,
         )
-    result.model.save(output)
+        result.model.save(output)
+        if report_path is not None:
+            shell = this_command("unbraid fit", left_out=("as_json",))
+            write_report(result, report_path, command=shell, callback=callback)
     if as_json:
-        say_document(document(result, samples, starts, seed, output))
+        say_document({**document(result, samples, starts, seed, output), "report": report_path})
     else:
         report(result, samples, starts, output)
+        say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -185,7 +196,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
         "samples": problem.S,
         "inputs": problem.m,
         "outputs": problem.n,
-        "output_names": samples.outputs or None,
+        "output_names": problem.output_names,
         "taken": in_options(samples.taken),
         **quality(result),
         "constraint": None if constraint is None else constraint.means,
@@ -202,7 +213,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
 def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs, samples.outputs)
+    rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
     say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unbraid.bases import Basis, BSpline, PiecewiseLinear
-from unbraid.coupling import Coupling, as_coupling
+from unbraid.coupling import Coupling, FixedCoupling, as_coupling
 from unbraid.errors import check_number
 from unbraid.methods.base import Method
 from unbraid.polish import Polish
@@ -143,7 +143,7 @@ def zniyed2021(
 
 
 def default(
-    coupling: float | Coupling = 0.1,
+    coupling: float | Coupling | None = None,
     max_sweeps: int | None = None,
     tolerance: float = 1e-6,
     *,
@@ -157,7 +157,8 @@ def default(
     Parameters
     ----------
     coupling
-        λ, a number or a `GrowingCoupling`.
+        λ, a number or a `GrowingCoupling`. None: 0.1, and where a `SmoothingSpline` chooses its smoothing from the
+        data, λ as well, in the end, by how far values and Jacobians are off the model.
     max_sweeps, tolerance
         Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
     evenness
@@ -178,7 +179,7 @@ def default(
     sweeps = max_sweeps if max_sweeps is not None else SEARCH_SWEEPS if polish else 300
     return AlternatingMethod(
         name="default",
-        coupling=as_coupling(coupling),
+        coupling=FixedCoupling(0.1, open=True) if coupling is None else as_coupling(coupling),
         stopping=Stopping(sweeps, tolerance, max_seconds=max_seconds),
         basis=BSpline(df=12, degree=3),
         anchored=True,

@@ -18,13 +18,10 @@ class Samples:
         The samples themselves.
     taken
         What was taken for what, in a few words.
-    outputs
-        The names of the outputs' columns; none where the file has arrays.
     """
 
     problem: Problem
     taken: str
-    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

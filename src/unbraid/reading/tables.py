@@ -33,11 +33,12 @@ def read_problem(
     values = table.read((*x, *f, *j), callback)
     m, n = len(x), len(f)
     X, F, J = values[:, :m], values[:, m : m + n], values[:, m + n :].reshape(len(values), -1, m)
-    problem = Problem(X, F if f else None, J if j else None)
+    names = f or None
+    problem = Problem(X, F if f else None, J if j else None, input_names=x, output_names=names)
     taken = [named("input", x), named("output", f)] if f else [named("input", x)]
     if j:
         taken.append(f"Jacobians in {counted(len(j), 'column')}")
-    return Samples(problem, ", ".join(taken), f)
+    return Samples(problem, ", ".join(taken))
 
 
 def read_points(table: Table, inputs: Sequence[str], m: int, callback: Callback | None = None) -> Points:

@@ -206,7 +206,7 @@ class Validation:
         )
         if fit.status is Status.INTERRUPTED:  # Ctrl-C ended this fit: it is meant for all of them
             raise KeyboardInterrupt
-        return fit
+        return fit.without_problem()  # it may come from another process
 
 
 def quick(method: Method, steps: int) -> Method:

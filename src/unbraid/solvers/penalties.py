@@ -18,20 +18,24 @@ from unbraid.iterate import Iterates
 
 @dataclass(frozen=True)
 class Penalty:
-    """The penalty at given models: P (B, r, K, K), P a (B, r, K), a (B, r, K), W1ᵀ (B, r, n)."""
+    """The penalty at given models: C (B, r, k, K) with P = Cᵀ C, C a (B, r, k), P a (B, r, K), W1ᵀ (B, r, n).
 
-    P: Array
+    A stiff P loses to rounding what C keeps: that smooth functions cost nothing.
+    """
+
+    C: Array
+    Ca: Array
     Pa: Array
-    a: Array
     w1: Array
 
     @classmethod
     def of(cls, iterates: Iterates) -> Penalty | None:
         """None where the basis has no penalty."""
-        P = iterates.placement.penalty()
-        if P is None:
+        C = iterates.placement.penalty_root()
+        if C is None:
             return None
-        return cls(P, (P @ iterates.a[..., None])[..., 0], iterates.a, iterates.W1.mT)
+        Ca = C @ iterates.a[..., None]
+        return cls(C, Ca[..., 0], (C.mT @ Ca)[..., 0], iterates.W1.mT)
 
     @property
     def _size(self) -> Array:
@@ -41,7 +45,7 @@ class Penalty:
     @property
     def _roughness(self) -> Array:
         """a_jᵀ P_j a_j, (B, r, 1)."""
-        return np.asarray(np.sum(self.a * self.Pa, axis=-1, keepdims=True))
+        return np.asarray(np.sum(self.Ca**2, axis=-1, keepdims=True))
 
     def value(self) -> Array:
         """What it adds to the objective, (B,)."""
@@ -55,15 +59,15 @@ class Penalty:
         """Its Gauss–Newton matrix times changes of W1ᵀ and a."""
         along = np.sum(self.Pa * da, axis=-1, keepdims=True)
         turned = np.sum(self.w1 * dw1, axis=-1, keepdims=True)
-        bent = (self.P @ da[..., None])[..., 0]
+        bent = (self.C.mT @ (self.C @ da[..., None]))[..., 0]
         return self._roughness * dw1 + along * self.w1, turned * self.Pa + self._size * bent
 
     def add_to(self, blocks: Array) -> None:
         """Add its Gauss–Newton matrix to the blocks (B, r, q, q) of each branch with itself."""
-        n, K = self.w1.shape[-1], self.a.shape[-1]
+        n, K = self.w1.shape[-1], self.C.shape[-1]
         outer, inner = slice(0, n), slice(blocks.shape[-1] - K, None)
         mixed = self.w1[..., :, None] * self.Pa[..., None, :]
         blocks[..., outer, outer] += self._roughness[..., None] * np.eye(n)
-        blocks[..., inner, inner] += self._size[..., None] * self.P
+        blocks[..., inner, inner] += self._size[..., None] * (self.C.mT @ self.C)
         blocks[..., outer, inner] += mixed
         blocks[..., inner, outer] += mixed.mT

@@ -1,0 +1,110 @@
+"""`unbraid report`: a page about a model and samples; and the option --report of other commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unbraid.cli.bars import progress_bar
+from unbraid.cli.cells import this_command
+from unbraid.cli.data import check_apart, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.errors import in_options
+from unbraid.cli.output import json_option, say, say_document
+from unbraid.errors import FileError
+from unbraid.fit import errors_on
+from unbraid.model import DecoupledModel
+from unbraid.problem import counted
+from unbraid.reading import Samples, read_problem
+from unbraid.report import check_packages, write_report
+
+EXAMPLES = """\b
+Examples:
+  unbraid report model.npz samples.npz -o report.html
+  unbraid report model.npz fresh.csv --inputs 'x*' --outputs y1,y2 \\
+      -o report.html
+"""
+
+
+def report_option(function: click.decorators.FC) -> click.decorators.FC:
+    """--report."""
+    return click.option(
+        "--report",
+        "report_path",
+        type=click.Path(path_type=Path),
+        help="Write a page about the fit there as well (.html).",
+    )(function)
+
+
+def check_report(page: Path | None, *others: Path) -> None:
+    """Refuse a page that cannot be made or written, or that would replace another file, before any work is done."""
+    if page is None:
+        return
+    check_packages()
+    check_apart(page, *others)
+    if any(page.resolve() == other.resolve() for other in others):
+        raise FileError(f"{page} cannot be both the report and another file of this command: give it another name.")
+    if page.suffix.lower() not in ("", ".html", ".htm"):
+        name = page.with_suffix(".html")
+        raise FileError(f"{page} would not be a {page.suffix} file, for HTML is what is written: use {name}.")
+
+
+def say_report(page: Path | None) -> None:
+    """Where the page is."""
+    if page is not None:
+        say(f"Report: {page}, a page for your browser.")
+
+
+@click.command("report", short_help="Write a page about a model and samples.", epilog=EXAMPLES)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
+@names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
+@names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
+@layout_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the page goes (.html).")
+@json_option
+def command(
+    model: Path,
+    data: Path,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    jacobians: tuple[str, ...],
+    layout: str | None,
+    paper_layout: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Write a page about MODEL, held against the samples in DATA: one HTML file that needs nothing else.
+
+    DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
+    model was found, so the page has nothing on that; that of `unbraid fit --report` has.
+    """
+    check_report(output, model, data, *named_files(*inputs, *outputs, *jacobians))
+    loaded = DecoupledModel.load(model)
+    shell = this_command("unbraid report", left_out=("as_json",))
+    with progress_bar("Reading") as callback:
+        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
+        write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
+    if as_json:
+        say_document(document(loaded, samples, model, output))
+    else:
+        say(f"Read {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
+        say_report(output)
+
+
+def document(loaded: DecoupledModel, samples: Samples, model: Path, output: Path) -> dict[str, Any]:
+    """What a program wants to know."""
+    jacobian_error, output_errors = errors_on(samples.problem, loaded)
+    return {
+        "report": output,
+        "model": model,
+        "rank": loaded.rank,
+        "samples": samples.problem.S,
+        "inputs": loaded.m,
+        "outputs": loaded.n,
+        "taken": in_options(samples.taken),
+        "jacobian_error": jacobian_error,
+        "output_errors": output_errors,
+    }

@@ -1,0 +1,126 @@
+"""One branch on one axes: the curve above, where the data lie, and its slope in a strip along the bottom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unbraid.alignment import AlignedBranch
+from unbraid.arrays import Array
+from unbraid.branch import Branch
+from unbraid.errors import DataError
+from unbraid.plots.palette import BLUE, GREY, MARGIN, ORANGE, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SLOPE, DATA, CURVE = (0.0, 0.24), (0.27, 0.34), (0.37, 1.0)
+"""From where to where the parts of a panel reach, as shares of its height."""
+POINTS, BEYOND, BINS = 160, 12, 48
+"""Points of a curve, of its continuation on either side, and bins of the data."""
+ROOM = 0.4
+"""How far a continuation may reach above or below the values inside, as a share of their range."""
+STEPS = (1, 2, 2.5, 5, 10)
+"""Between ticks, but for powers of ten."""
+
+
+def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None, u: Array | None) -> Axes:
+    """Draw all there is to see of a branch, u (S,) being its inputs at the samples; returns the slope's axes."""
+    inside, beyond = grids(branch)
+    low, high = branch.domain
+    curve, continued = branch(inside), branch(beyond)
+    panel.plot(inside, curve, color=BLUE, linewidth=1.6, label="found")
+    if truth is not None:
+        panel.plot(inside, truth(inside), **TRUE, label="true")
+    low_end, high_end = reaching(curve if truth is None else np.append(curve, truth(inside)), continued)
+    shown = np.where((low_end <= continued) & (continued <= high_end), continued, np.nan)
+    panel.plot(beyond, shown, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
+    panel.plot([], [], **SLOPED, label="slope")  # for the legend, which looks at the panel
+    knots = np.asarray(branch.knots)
+    if knots.size:
+        look: dict[str, Any] = {"color": BLUE, "marker": "|", "markersize": 6.5, "markeredgewidth": 0.9}
+        panel.plot(knots, branch(knots), linestyle="none", label="knots", **look)
+    if u is not None:
+        draw_data(panel, u, low, high)
+    panel.axvspan(low, high, color=GREY, alpha=0.13, linewidth=0, label="training range")
+    reach = MARGIN * (high - low)
+    panel.set_xlim(low - reach, high + reach)
+    into_upper_part(panel, low_end, high_end)
+    panel.spines[["top", "right"]].set_visible(False)
+    return draw_slope(panel, branch, truth, inside, beyond)
+
+
+TRUE: dict[str, Any] = {"color": ORANGE, "linewidth": 5.0, "alpha": 0.8, "solid_capstyle": "butt", "zorder": 1.9}
+"""How a true curve looks under the found one."""
+SLOPED: dict[str, Any] = {"color": QUIET, "linewidth": 1.1}
+"""How a slope looks."""
+
+
+def grids(branch: Branch | AlignedBranch) -> tuple[Array, Array]:
+    """Points inside the domain, both sides of every knot among them, and points beyond with a gap at the domain."""
+    low, high = branch.domain
+    if not np.isfinite([low, high]).all():
+        raise DataError(f"{branch!r} has no finite range to draw on: pass its model as truth beside a fitted one.")
+    close = 1e-9 * (high - low)
+    knots = np.asarray(branch.knots)
+    inside = np.clip(np.concatenate([np.linspace(low, high, POINTS), knots - close, knots + close]), low, high)
+    reach = MARGIN * (high - low)
+    before, after = np.linspace(low - reach, low, BEYOND), np.linspace(high, high + reach, BEYOND)
+    return np.unique(inside), np.concatenate([before, [np.nan], after])
+
+
+def reaching(values: Array, continued: Array) -> tuple[float, float]:
+    """Which values are shown: all of those inside, and of the continuation as much as leaves them room."""
+    low, high = float(values.min()), float(values.max())
+    if not high - low > 1e-12 * max(abs(low), abs(high)):
+        low, high = low - 1.0, high + 1.0
+    more = ROOM * (high - low)
+    low, high = min(low, max(np.nanmin(continued), low - more)), max(high, min(np.nanmax(continued), high + more))
+    pad = 0.05 * (high - low)
+    return low - pad, high + pad
+
+
+def into_upper_part(panel: Axes, low: float, high: float) -> None:
+    """Scale the axis of values so that the curve has the upper part of the panel for itself, with ticks only there."""
+    from matplotlib.ticker import MaxNLocator
+
+    unit = (high - low) / (CURVE[1] - CURVE[0])
+    panel.set_ylim(low - CURVE[0] * unit, high)
+    panel.set_yticks([tick for tick in MaxNLocator(5, steps=STEPS).tick_values(low, high) if low <= tick <= high])
+    panel.spines["left"].set_bounds(low, high)
+
+
+def draw_data(panel: Axes, u: Array, low: float, high: float) -> None:
+    """Where the data lie: how many of the inputs u fall where, as a silhouette of no particular height."""
+    bins = int(np.clip(2.0 * np.sqrt(u.size), 8, BINS))
+    counts, edges = np.histogram(u, bins, (low, high))
+    base, top = DATA
+    heights = base + (top - base) * np.repeat(counts, 2) / max(counts.max(), 1)
+    x = np.repeat(edges, 2)
+    outline = np.concatenate([[base], heights, [base]])
+    across = panel.get_xaxis_transform()
+    panel.fill(x, outline, facecolor=QUIET, alpha=0.55, linewidth=0, transform=across, label="data")
+
+
+def draw_slope(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None, inside: Array, beyond: Array) -> Axes:
+    """The slope in a strip along the bottom, which has an axis of values of its own; returns the strip."""
+    from matplotlib.ticker import MaxNLocator
+
+    strip = panel.inset_axes((0.0, SLOPE[0], 1.0, SLOPE[1] - SLOPE[0]), sharex=panel)
+    strip.patch.set_visible(False)
+    strip.xaxis.set_visible(False)
+    strip.spines[["top", "right", "bottom"]].set_visible(False)
+    if truth is not None:
+        strip.plot(inside, truth.derivative(inside), **{**TRUE, "linewidth": 3.5})
+    slope, continued = branch.derivative(inside), branch.derivative(beyond)
+    strip.plot(inside, slope, **SLOPED)
+    strip.plot(beyond, continued, linestyle=":", **SLOPED)
+    low, high = reaching(slope if truth is None else np.append(slope, truth.derivative(inside)), continued)
+    strip.set_ylim(low, high)
+    if low < 0.0 < high:
+        strip.axhline(0.0, color=GREY, linewidth=0.6, zorder=0)
+    strip.yaxis.set_major_locator(MaxNLocator(2, steps=STEPS))
+    strip.tick_params(axis="y", labelsize="x-small", colors=QUIET, length=2.5)
+    strip.spines["left"].set_color(QUIET)
+    return strip

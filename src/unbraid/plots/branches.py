@@ -1,0 +1,131 @@
+"""The picture of the branches: one panel each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.alignment import AlignedBranch, align
+from unbraid.arrays import Array
+from unbraid.branch import Branch, FittedBranch
+from unbraid.diagnostics import importance
+from unbraid.errors import DataError
+from unbraid.fit import Fit
+from unbraid.model import DecoupledModel
+from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
+from unbraid.plots.certificates import FAILED, certain, certificate
+from unbraid.plots.labels import indexed
+from unbraid.plots.palette import QUIET, RED
+from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_of
+from unbraid.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def branches(
+    fit_or_model: Fit | DecoupledModel,
+    truth: DecoupledModel | None = None,
+    axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None = None,
+    problem: Problem | None = None,
+) -> npt.NDArray[Any]:
+    """Draw the branches, one panel each.
+
+    Parameters
+    ----------
+    fit_or_model
+        What was found.
+    truth
+        A known model to compare with. Panel j then shows its branch j, with the found branch of the
+        matching direction laid on it: sign and length of the direction, scale and constant of the values
+        are the true branch's.
+    axes
+        One matplotlib axes per branch; new ones if None.
+    problem
+        The samples, to show where the data lie and how much each branch matters; those of the fit if None.
+
+    Returns
+    -------
+    ndarray of Axes
+        The r axes drawn on. The shaded band is the range seen in training; outside it a branch
+        is continued and drawn dotted. The strip along the bottom is the slope, the silhouette above it
+        shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
+        shape (for a fit: of the constraint asked for), and the branch's share of what there is to explain, as
+        `diagnose` has it.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+    >>> fit = ub.decouple(problem, rank=3, starts=4, rng=0)
+    >>> panels = ub.plots.branches(fit, truth)
+    >>> panels.shape, panels[0].get_title(loc="left")
+    ((3,), 'branch 1')
+    """
+    check_matplotlib()
+    model = model_of("branches", fit_or_model)
+    if truth is not None and not isinstance(truth, DecoupledModel):
+        raise DataError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
+    samples = samples_of("branches", fit_or_model, problem)
+    panels = panels_for(model.rank, axes)
+    found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
+    shares = shares_of(model, samples)
+    asked = fit_or_model.constraints if isinstance(fit_or_model, Fit) else None
+    for j, (panel, branch) in enumerate(zip(panels, found, strict=True)):
+        k, scale = (branch.found, branch.input_scale) if isinstance(branch, AlignedBranch) else (j, 1.0)
+        u = None if samples is None else samples.X @ model.W0[k] / scale
+        strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
+        shape = certain(branch) if asked is None else certificate(branch, asked[k])
+        name(panel, strip, j, shape, "" if shares is None else f"by itself {percent(shares[k])} of the output")
+    if axes is None:
+        legend_above(panels)
+    elif truth is not None:
+        handles, labels = panels[0].get_legend_handles_labels()
+        kept = [(handle, label) for handle, label in zip(handles, labels, strict=True) if label in ("true", "found")]
+        panels[0].legend(*zip(*kept, strict=True), loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
+    return panels
+
+
+def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """The axes given, as an array, or new ones."""
+    from matplotlib.axes import Axes
+
+    if axes is None:
+        return new_axes(count)
+    panels = np.atleast_1d(np.array(axes, dtype=object)).ravel()
+    if len(panels) != count:
+        raise DataError(f"axes must hold one axes for each of the {count} branches, got {len(panels)}.")
+    strange = next((panel for panel in panels if not isinstance(panel, Axes)), None)
+    if strange is not None:
+        raise DataError(f"axes must hold matplotlib axes, got a {type(strange).__name__}.")
+    return panels
+
+
+def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
+    """Labels and the title; remarks stand beside it in small print."""
+    u, g = indexed("u", j + 1), indexed("g", j + 1)
+    panel.set_xlabel(f"{u} = {indexed('(W₀x)', j + 1)}")
+    panel.set_ylabel(f"{g}({u})", y=sum(CURVE) / 2)
+    strip.set_ylabel(f"{g}′", color=QUIET, fontsize="small", y=sum(SLOPE) / 2 / SLOPE[1])
+    panel.set_title(f"branch {j + 1}", fontsize="medium", loc="left", y=1.0)
+    small = "\n".join(filter(None, remarks))
+    panel.set_title(small, fontsize="x-small", color=RED if FAILED in small else QUIET, loc="right", y=1.0)
+    strip.set_title("", y=1.0)  # a place of its own: matplotlib is slow to find one
+
+
+def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
+    """How much each branch matters, where samples and coefficients are known."""
+    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
+    if samples is None or None in bases or len(bases) > 1:
+        return None
+    return importance(model, samples)
+
+
+def percent(share: float) -> str:
+    """'62 %', '0.4 %', 'under 0.1 %'."""
+    if share < 1e-3:
+        return "under 0.1 %"
+    return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"

@@ -1,0 +1,123 @@
+"""What all pictures need: matplotlib, axes to draw on, and the model and the samples of what was given."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.arrays import Array
+from unbraid.errors import DataError, MissingDependencyError
+from unbraid.fit import Fit
+from unbraid.model import DecoupledModel
+from unbraid.plots.labels import power
+from unbraid.plots.palette import ALONE, COLUMNS, PANEL
+from unbraid.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ZERO = 1e-32
+"""Where an objective of zero is drawn on a logarithmic axis."""
+
+
+def check_matplotlib() -> None:
+    """Raise a sentence with advice where matplotlib is missing; cheap, so ask before long work."""
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError('Pictures need matplotlib, which is not installed: pip install "unbraid[report]".')
+
+
+def new_axes(count: int) -> npt.NDArray[Any]:
+    """A figure with that many panels, at most `COLUMNS` in a row."""
+    from matplotlib import pyplot
+
+    rows = -(-count // COLUMNS)
+    columns = -(-count // rows)
+    size = (PANEL[0] * columns, PANEL[1] * rows + 0.3) if count > 1 else ALONE
+    _, grid = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for unused in grid.ravel()[count:]:
+        unused.remove()
+    panels: npt.NDArray[Any] = grid.ravel()[:count]
+    return panels
+
+
+def axis_for(ax: Axes | None, width: float = ALONE[0], height: float = ALONE[1]) -> Axes:
+    """The axes given, or those of a new figure of that size in inches."""
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    if not isinstance(ax, Axes):
+        raise DataError(f"ax must be one matplotlib axes, got a {type(ax).__name__}: pass what plt.subplots()[1] is.")
+    return ax
+
+
+def legend_above(panels: npt.NDArray[Any]) -> None:
+    """One legend for all panels, above them, where it hides nothing."""
+    if panels[0].get_legend() is not None:
+        panels[0].get_legend().remove()
+    handles, labels = panels[0].get_legend_handles_labels()
+    columns = min(len(labels), 4 * min(len(panels), COLUMNS))
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 1.7, "columnspacing": 1.3}
+    panels[0].figure.legend(handles, labels, loc="outside upper center", ncols=columns, **look)
+
+
+def model_of(picture: str, given: object) -> DecoupledModel:
+    """The model of a fit, or the model given."""
+    model = given.model if isinstance(given, Fit) else given
+    if not isinstance(model, DecoupledModel):
+        raise DataError(f"{picture} draws a Fit or a DecoupledModel, got a {type(given).__name__}.")
+    return model
+
+
+def fit_of(picture: str, given: object) -> Fit:
+    """What was given, if it is a fit."""
+    if isinstance(given, DecoupledModel):
+        raise DataError(f"{picture} draws how a fit came about, which a DecoupledModel does not know: pass the Fit.")
+    if not isinstance(given, Fit):
+        raise DataError(f"{picture} draws a Fit, which ub.decouple returns, got a {type(given).__name__}.")
+    return given
+
+
+def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | None) -> Problem | None:
+    """The problem given, or the one that the fit remembers; None where there is neither."""
+    if problem is None:
+        return given.problem if isinstance(given, Fit) else None
+    model = model_of(picture, given)
+    if not isinstance(problem, Problem):
+        raise DataError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (model.n, model.m):
+        raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
+    return problem
+
+
+def inches(panel: Axes) -> tuple[float, float]:
+    """Width and height of axes, as far as that is known before their figure is drawn."""
+    box, figure = panel.get_window_extent(), panel.get_figure(root=True)
+    dpi = 100.0 if figure is None else figure.dpi
+    return box.width / dpi, box.height / dpi
+
+
+def decades(panel: Axes, values: Array) -> None:
+    """A logarithmic axis of values over a decade at least, so that what is about the same looks the same."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_yscale("log")
+    some = values[np.isfinite(values) & (values > 0.0)]
+    if not some.size:
+        return
+    low, high = np.log10(some.min()), np.log10(some.max())
+    pad = max(0.05 * (high - low), 0.5 * (1.0 - (high - low)), 0.08)
+    panel.set_ylim(10.0 ** (low - pad), 10.0 ** (high + pad))
+    between = (1.0,) if high - low + 2.0 * pad > 2.0 else (1.0, 2.0, 5.0)
+    panel.yaxis.set_major_locator(LogLocator(subs=between, numticks=8))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+    panel.yaxis.set_minor_formatter(NullFormatter())
+
+
+def bare(panel: Axes) -> None:
+    """Without the frame's upper and right line."""
+    panel.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,23 @@
+"""Standard deviations that pictures measure in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem
+from unbraid.units import positive, spreads
+
+
+def input_spreads(samples: Problem) -> Array:
+    """Of every input, (m,); 1 where it is constant."""
+    return positive(spreads(samples.X, samples.weights), otherwise=1.0, noise=np.abs(samples.X).max(axis=0))
+
+
+def output_spreads(samples: Problem, model: DecoupledModel) -> Array:
+    """Of every output, (n,): of its values, or where none is known of the model's; 1 where it is constant."""
+    F = model(samples.X)
+    if samples.F is not None:
+        F = np.where(np.isnan(samples.F).all(axis=0), F, samples.F)
+    return positive(spreads(F, samples.weights), otherwise=1.0, noise=np.fmax.reduce(np.abs(F), axis=0))

@@ -1,0 +1,164 @@
+"""What a report says of every branch and of every output."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.arrays import Array
+from unbraid.constraints import CONSTRAINTS
+from unbraid.report.subject import Subject, subscript
+from unbraid.report.verdict import grade
+from unbraid.report.words import in_percent, percent, plain, signed
+
+STRONGEST = 4
+"""How many inputs and outputs of a branch are named."""
+NOTHING = 0.01
+"""A share of a branch's largest weight below which a weight is not named."""
+
+
+class Weight(NamedTuple):
+    """A named weight, and its size as a share of the largest."""
+
+    name: str
+    text: str
+    share: float
+    negative: bool
+
+
+class Card(NamedTuple):
+    """A branch."""
+
+    which: int
+    symbol: str
+    formula: str
+    domain: str
+    certificate: str
+    angle: str
+    importance: str
+    share: float
+    inputs: list[Weight]
+    outputs: list[Weight]
+    others: tuple[int, int]
+
+
+class OutputRow(NamedTuple):
+    """An output and its error."""
+
+    name: str
+    error: str
+    share: float
+    words: str
+    absolute: str
+    worst: str
+
+
+def branch_cards(subject: Subject) -> list[Card]:
+    """One a branch, in the model's order."""
+    into, out = subject.weights
+    importance = subject.diagnostics.importance
+    cards = []
+    for j, branch in enumerate(subject.model.branches):
+        low, high = branch.domain
+        inputs, outputs = strongest(into[j], subject.inputs), strongest(out[j], subject.outputs)
+        cards.append(
+            Card(
+                j,
+                subscript("g", j + 1),
+                formula(subject, j, into[j]),
+                f"from {plain(low)} to {plain(high)}",
+                certificate(subject, j),
+                "" if subject.angles is None else f"{subject.angles[j]:.2g}° from the true direction.",
+                matters(subject, j),
+                float(importance[j]),
+                inputs,
+                outputs,
+                (left_over(into[j], inputs), left_over(out[j], outputs)),
+            )
+        )
+    return cards
+
+
+def strongest(weights: Array, names: tuple[str, ...]) -> list[Weight]:
+    """The largest weights, largest first."""
+    largest = float(np.abs(weights).max()) or 1.0
+    order = np.argsort(-np.abs(weights), kind="stable")[:STRONGEST]
+    return [
+        Weight(names[k], signed(weights[k]), abs(float(weights[k])) / largest, bool(weights[k] < 0.0))
+        for k in order
+        if abs(weights[k]) >= NOTHING * largest
+    ]
+
+
+def left_over(weights: Array, named: list[Weight]) -> int:
+    """How many weights that count were not named."""
+    largest = float(np.abs(weights).max()) or 1.0
+    return int(np.count_nonzero(np.abs(weights) >= NOTHING * largest)) - len(named)
+
+
+def formula(subject: Subject, j: int, scaled: Array) -> str:
+    """u₁ = 0.71 x₁ − 0.70 x₂, in the user's units; of many terms the ones that matter most."""
+    row = subject.model.W0[j]
+    order = np.sort(np.argsort(-np.abs(scaled), kind="stable")[:STRONGEST])
+    terms = [f"{'−' if row[k] < 0 else '+'} {abs(row[k]):.3g} {subject.inputs[k]}" for k in order]
+    text = " ".join(terms).removeprefix("+ ").replace("− ", "−", 1 if row[order[0]] < 0 else 0)
+    more = len(row) - len(order)
+    return f"{subscript('u', j + 1)} = {text}" + (f" + {more} more" if more else "")
+
+
+def certificate(subject: Subject, j: int) -> str:
+    """Which shapes its coefficients certify, asked for or not."""
+    branch = subject.model.branches[j]
+    asked = None if subject.fit is None else subject.fit.constraints[j]
+    held = [one.means for one in CONSTRAINTS if branch.certified(one())]
+    if asked is not None:
+        if asked.means in held:
+            others = [word for word in held if word != asked.means]
+            more = f"; it also is {' and '.join(others)}" if others else ""
+            return f"Certified {asked.means} on its whole range, from its coefficients{more}."
+        return f"Asked to be {asked.means}, and not certified."
+    if held:
+        return f"Its coefficients show it to be {' and '.join(held)}; that was not asked for."
+    return ""
+
+
+def matters(subject: Subject, j: int) -> str:
+    """How much the branch has of values and slopes."""
+    found = subject.diagnostics
+    parts = [
+        f"{percent(shares[j])} of the {what}"
+        for shares, what in ((found.values, "outputs’ variance"), (found.slopes, "Jacobians’ size"))
+        if shares is not None
+    ]
+    return " and ".join(parts)
+
+
+def output_rows(subject: Subject) -> list[OutputRow]:
+    """The outputs with their errors; of many the worst come first."""
+    F, errors = subject.problem.F, subject.output_errors
+    if F is None or errors is None:
+        return []
+    residual = np.abs(F - subject.model(subject.problem.X))
+    known = np.where(np.isnan(residual), -1.0, residual)
+    at = known.argmax(axis=0)
+    largest = float(np.nanmax(errors, initial=0.0)) or 1.0
+    rows = [
+        OutputRow(
+            subject.outputs[i],
+            in_percent(float(errors[i])),
+            0.0 if np.isnan(errors[i]) else float(errors[i]) / largest,
+            grade(float(errors[i])),
+            plain(float(np.sqrt(np.nanmean(residual[:, i] ** 2)))),
+            f"{plain(float(known[at[i], i]))} at sample {at[i]}",
+        )
+        for i in range(len(errors))
+    ]
+    if len(rows) <= MANY:
+        return rows
+    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
+    return [rows[i] for i in order]
+
+
+MANY = 10
+"""How many outputs are listed in their own order; of more, the worst come first and the rest is folded away."""

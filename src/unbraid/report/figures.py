@@ -1,0 +1,160 @@
+"""Matplotlib figures as SVG that can stand in a page beside others."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from unbraid import plots
+from unbraid.fit import Fit
+from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
+from unbraid.plots.residuals import FEW
+from unbraid.problem import Problem
+from unbraid.progress import Callback, Progress
+from unbraid.report.subject import Subject, subscript
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#2b313b"
+"""Of text and axes; it becomes the page's own colour, so that figures follow a dark page."""
+LOOK: dict[str, Any] = {
+    "svg.fonttype": "none",  # letters stay letters: small, selectable, and in the page's own typeface
+    "svg.hashsalt": "unbraid",
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "axes.titlesize": 10.0,
+    "axes.labelsize": 10.0,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "path.simplify_threshold": 0.2,
+}
+COLOURS = {
+    INK: "currentColor",
+    BLACK: "currentColor",
+    QUIET: "var(--soft)",
+    BLUE: "var(--plus)",
+    RED: "var(--minus)",
+    ORANGE: "var(--true)",
+}
+"""What the page has names for, so that figures follow it into the dark."""
+USELESS = (
+    r"<!--.*?-->",
+    r"<metadata>.*?</metadata>",
+    r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>",  # it would hold for the whole page, which has it for figures
+    r" font-family: [^;\"]*;",  # the page's own is used
+    r' transform="rotate\(-?0 [^)]*\)"',
+    r'<g id="patch_1">.*?</g>',  # the background
+)
+"""What the page does not need of a figure."""
+BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
+
+
+@contextmanager
+def page_look() -> Iterator[None]:
+    """Matplotlib's settings for figures of a page."""
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):  # type: ignore[arg-type]
+        yield
+
+
+def new_figure(
+    size: tuple[float, float], margins: tuple[float, float, float, float] | None = None
+) -> tuple[Figure, Axes]:
+    """A figure that no window knows of, with one axes; margins (left, bottom, right, top) save the time of a layout."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained" if margins is None else None)
+    axes = figure.subplots()
+    if margins is not None:
+        figure.subplots_adjust(*margins)
+    return figure, axes
+
+
+def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup]:
+    """One a branch, in the model's order. What else there is to say of it stands beside the figure."""
+    with page_look():
+        pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in range(subject.rank)]
+        plots.branches(subject.model, subject.truth, [axes for _, axes in pairs], subject.problem)
+        for j, (_, axes) in enumerate(pairs):
+            axes.set_xlabel(subscript("u", j + 1))
+            axes.set_ylabel(subscript("g", j + 1), y=0.69)
+            for strip in axes.child_axes:
+                strip.set_ylabel("slope")
+            for side in ("left", "center", "right"):
+                axes.set_title("", loc=side)
+            legend = axes.get_legend()
+            if legend is not None:
+                legend.remove()
+        drawn = []
+        for j, (figure, _) in enumerate(pairs):
+            drawn.append(inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}"))
+            if callback is not None:
+                callback(Progress("draw", j + 1, subject.rank))
+        return drawn
+
+
+def residual_figure(subject: Subject) -> Markup:
+    """What the model leaves unexplained."""
+    given = subject.problem
+    named = Problem(given.X, given.F, given.J, given.weights, "mask", output_names=subject.outputs)
+    with page_look():
+        figure, axes = new_figure((max(6.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW else 3.6))
+        plots.residuals(subject.model, named, axes)
+        axes.set_ylabel("residual, %")  # of what, the caption says
+        return inline(figure, "residuals", "Residuals of the outputs")
+
+
+def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
+    """How the best start went, and how all starts ended, as far as there is anything to draw; with headings."""
+    found = []
+    with page_look():
+        if fit.trace.sweeps:
+            figure, axes = new_figure((4.8, 3.2))
+            plots.convergence(fit, axes)
+            found.append(("The course of the best start", inline(figure, "convergence", "Errors sweep by sweep")))
+        if len(fit.starts) > 1:
+            figure, axes = new_figure((4.8, 3.2))
+            plots.starts(fit, axes)
+            found.append(("How all starts ended", inline(figure, "starts", "The objective of every start")))
+    return found
+
+
+def inline(figure: Figure, prefix: str, says: str) -> Markup:
+    """The figure as an `<svg>` element whose ids begin with `prefix`, and which tells what it shows."""
+    from markupsafe import Markup, escape
+
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    for useless in USELESS:
+        svg = re.sub(useless, "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
+    svg = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', svg)
+    svg = re.sub(r"(?<=\d\.\d\d)\d+", "", svg)  # a hundredth of a point is finer than any screen
+    for colour, name in COLOURS.items():
+        svg = svg.replace(colour.lower(), name)
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert box is not None
+    width, height = (f"{float(side):.0f}" for side in box.groups())
+    opening = (
+        f'<svg class="plot" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{escape(says)}">'
+    )
+    svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
+    return Markup(svg)

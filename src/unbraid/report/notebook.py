@@ -1,0 +1,44 @@
+"""What a notebook shows of a fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unbraid.report.diagram import WIDE, diagram
+from unbraid.report.packages import missing_packages
+from unbraid.report.subject import Subject
+from unbraid.report.templates import environment, text_file
+from unbraid.report.verdict import badges, verdict
+
+if TYPE_CHECKING:
+    from unbraid.fit import Fit
+
+QUICK = 2_000_000
+"""Numbers in Jacobians up to which branches are weighed against each other: a view must not take a second."""
+
+
+def notebook_view(fit: Fit) -> str | None:
+    """A small view of the fit as HTML; None where a package for it is missing, or the samples are."""
+    if missing_packages() or fit.problem is None:
+        return None
+    subject = Subject.of(fit, None, None)
+    quick = fit.problem.S * fit.problem.n * fit.problem.m <= QUICK
+    drawn = diagram(
+        WIDE,
+        fit.model.branches,
+        *subject.weights,
+        subject.diagnostics.importance if quick else None,
+        subject.inputs,
+        subject.outputs,
+    )
+    return (
+        environment()
+        .get_template("notebook.html.jinja")
+        .render(
+            fit=fit,
+            verdict=verdict(subject),
+            badges=list(badges(subject)) if quick else [],
+            diagram=drawn,
+            style=text_file("diagram.css") + text_file("notebook.css"),
+        )
+    )

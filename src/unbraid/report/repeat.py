@@ -1,0 +1,128 @@
+"""What is needed to repeat a fit: the call, the samples, the versions."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from unbraid import methods
+from unbraid.asked import Asked
+from unbraid.methods import Method
+from unbraid.report.subject import Subject
+from unbraid.version import __version__
+
+
+def settings(subject: Subject) -> list[tuple[str, str]]:
+    """What the fit was made with, as far as it is known, and the versions of what computes."""
+    fit = subject.fit
+    found = [("samples", repr(subject.problem).removeprefix("Problem(").removesuffix(")"))]
+    if fit is not None:
+        shapes = sorted({"none" if one is None else one.means for one in fit.constraints})
+        seed = "not known" if fit.asked is None or fit.asked.seed is None else str(fit.asked.seed)
+        found += [
+            ("method", fit.method),
+            ("basis", repr(fit.basis)),
+            ("shape asked for", ", ".join(shapes)),
+            ("starts", str(len(fit.starts))),
+            ("seed", seed),
+            ("time", f"{fit.seconds:.2g} s"),
+        ]
+    versions = f"{__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+    return [*found, ("unbraid", versions)]
+
+
+def python_code(subject: Subject) -> str:
+    """Lines that repeat the fit, as far as it is known."""
+    problem = subject.problem
+    arrays = [(name, getattr(problem, name)) for name in ("X", "F", "J")]
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays if array is not None)
+    given = ["X", *(f"{name}={name}" for name, array in arrays[1:] if array is not None)]
+    given += [f"{name}={name}" for name in ("weights",) if problem.weights is not None]
+    given += [] if problem.complete else ['missing="mask"']
+    lines = ["import unbraid as ub", "", f"# your samples: {shapes}", f"problem = ub.Problem({', '.join(given)})"]
+    asked = None if subject.fit is None else subject.fit.asked
+    if asked is None:
+        return "\n".join(lines)
+    return "\n".join([*lines, *call(asked), 'fit.report("report.html")'])
+
+
+def call(asked: Asked) -> list[str]:
+    """The call of `decouple`, with a remark where something cannot be written down."""
+    arguments = [f"rank={asked.rank!r}"]
+    remarks = []
+    if asked.basis is not None:
+        arguments.append(f"basis=ub.{asked.basis!r}")
+    if asked.constraint is not None:
+        arguments.append(f"constraint={shape_code(asked.constraint)}")
+    if asked.method is not None:
+        code, complete = method_code(asked.method)
+        arguments.append(f"method={code}")
+        remarks += [] if complete else ["# the method had further settings"]
+    if asked.polish is not None:
+        arguments.append(f"polish={asked.polish}")
+    arguments.append(f"starts={asked.starts}")
+    if asked.continued:
+        arguments.append("init=model")
+        remarks.append("# model: the one that the fit began with")
+    if asked.seed is not None:
+        arguments.append(f"rng={asked.seed}")
+    elif not asked.continued:
+        remarks.append("# the seed of this fit is not known; with rng=0, say, the next one can be repeated")
+    line = f"fit = ub.decouple(problem, {', '.join(arguments)})"
+    if len(line) > 88:
+        line = "fit = ub.decouple(\n    problem,\n" + "".join(f"    {one},\n" for one in arguments) + ")"
+    return [*remarks, line]
+
+
+def shape_code(constraint: Any) -> str:
+    """A constraint, or a list of them."""
+    if isinstance(constraint, Sequence):
+        return "[" + ", ".join("None" if one is None else f"ub.{one!r}" for one in constraint) + "]"
+    return f"ub.{constraint!r}"
+
+
+def method_code(method: Method) -> tuple[str, bool]:
+    """The call that makes a method, and whether it tells everything."""
+    make = getattr(methods, method.name, None)
+    if make is None:
+        return f"ub.methods.{method.name}()", False
+    known = {
+        "coupling": getattr(method.coupling, "value", None),
+        "max_sweeps": method.stopping.max_sweeps,
+        "tolerance": method.stopping.tolerance,
+        "target": method.stopping.target,
+        "max_seconds": method.stopping.max_seconds,
+        "polish": method.polish is not None,
+        "max_steps": None if method.polish is None else method.polish.stopping.max_sweeps,
+        "evenness": method.evenness,
+        "scaled": method.scaled,
+    }
+    offered = {name: known[name] for name in inspect.signature(make).parameters if known.get(name) is not None}
+    chosen: dict[str, Any] = {}
+    for name, value in offered.items():
+        more = {**chosen, name: value}
+        if alike(make(**more), method) > alike(make(**chosen), method):
+            chosen = more
+    code = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+    return f"ub.methods.{method.name}({code})", bool(replace(make(**chosen), basis=method.basis) == method)
+
+
+def alike(one: Method, other: Method) -> int:
+    """In how many settings two methods agree."""
+    first, second = settings_of(asdict(one)), settings_of(asdict(other))
+    return sum(name in second and second[name] == value for name, value in first.items())
+
+
+def settings_of(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All settings by their full names."""
+    found = {}
+    for name, value in nested.items():
+        inner = settings_of(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        found.update(inner)
+    return found

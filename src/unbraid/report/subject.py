@@ -1,0 +1,132 @@
+"""What a report is about: a model, the samples, and how it came about where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from unbraid.alignment import AlignedBranch, align
+from unbraid.arrays import Array
+from unbraid.branch import FunctionBranch
+from unbraid.diagnostics import Diagnostics, examined
+from unbraid.errors import DataError, SettingError
+from unbraid.fit import Fit, errors_on, fitted_problem
+from unbraid.model import DecoupledModel
+from unbraid.plots.weights import standardised
+from unbraid.printable import shown
+from unbraid.problem import Problem
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model and the samples it is held against.
+
+    Attributes
+    ----------
+    model
+        The model.
+    problem
+        The samples.
+    fit
+        How it came about; None for a model from a file.
+    truth
+        A known model in the gauge of the found one, or None.
+    angles
+        Between found and true directions, in degrees, or None.
+    jacobian_error, output_errors
+        On the samples.
+    inputs, outputs
+        Names, fit to be shown; x₁, x₂, … and f₁, f₂, … where the samples have none.
+    """
+
+    model: DecoupledModel
+    problem: Problem
+    fit: Fit | None
+    truth: DecoupledModel | None
+    angles: tuple[float, ...] | None
+    jacobian_error: float | None
+    output_errors: Array | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, about: Fit | DecoupledModel, truth: DecoupledModel | None, problem: Problem | None) -> Subject:
+        """Gather it; the samples are those the fit remembers unless others are given."""
+        fit = about if isinstance(about, Fit) else None
+        model = about.model if isinstance(about, Fit) else about
+        if not isinstance(model, DecoupledModel):
+            raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
+        samples = samples_for(about, problem)
+        check_truth(model, truth)
+        laid = None if truth is None else align(truth, model)
+        remembered = fit is not None and samples is fit.problem
+        errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(samples, model)
+        return cls(
+            model,
+            samples,
+            fit,
+            None if laid is None else in_gauge_of(model, laid),
+            None if laid is None else tuple(one.angle for one in laid),
+            *errors,
+            called(samples.input_names, "x", samples.m),
+            called(samples.output_names, "f", samples.n),
+        )
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """What `diagnose` finds; of a model without a fit nothing on starts."""
+        return examined(self.model, self.problem, () if self.fit is None else self.fit.starts)
+
+    @cached_property
+    def weights(self) -> tuple[Array, Array]:
+        """W0 (r, m) and W1ᵀ (r, n) in standard deviations of inputs, branches and outputs: what is comparable."""
+        return standardised(self.model, self.problem)
+
+    @property
+    def rank(self) -> int:
+        """How many branches."""
+        return self.model.rank
+
+
+def called(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:
+    """The names, fit to be shown, or letters with subscripts."""
+    given = names or ("",) * count
+    return tuple(shown(name).strip() or subscript(letter, i + 1) for i, name in enumerate(given))
+
+
+def subscript(letter: str, number: int) -> str:
+    """x₁₂ for x and 12."""
+    return letter + str(number).translate(SUBSCRIPTS)
+
+
+def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem:
+    """The samples given, or those that the fit remembers; refused where they cannot belong to the model."""
+    if isinstance(about, Fit):
+        return fitted_problem(about, problem)
+    if not isinstance(problem, Problem):
+        raise SettingError(f"A report about a model needs samples: pass a ub.Problem, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (about.n, about.m):
+        raise DataError(f"The samples must be those of the model's inputs and outputs: {about!r}, got {problem!r}.")
+    return problem
+
+
+def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
+    """Refuse what cannot be laid under the model."""
+    if truth is None:
+        return
+    if not isinstance(truth, DecoupledModel):
+        raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
+    if truth.W0.shape != model.W0.shape:
+        raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {truth!r}.")
+
+
+def in_gauge_of(model: DecoupledModel, laid: Sequence[AlignedBranch]) -> DecoupledModel:
+    """The true branches laid on the found ones, as a model, so that all of a page has one gauge."""
+    branches = [
+        FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
+        for j, one in enumerate(laid)
+    ]
+    return DecoupledModel(model.W0, model.W1, branches, model.bias)

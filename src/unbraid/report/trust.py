@@ -1,0 +1,112 @@
+"""Whether a fit can be trusted, in words: how it was found, and what `diagnose` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unbraid.plots.residuals import FEW
+from unbraid.problem import counted
+from unbraid.report.subject import Subject
+from unbraid.report.verdict import grade
+from unbraid.report.words import in_percent, small
+
+
+def jacobian_words(subject: Subject) -> str:
+    """Error(J) is a square: its root is what reads as an error."""
+    assert subject.jacobian_error is not None or subject.output_errors is not None
+    error = subject.jacobian_error
+    return "" if error is None else f"so slopes are off by {in_percent(100.0 * float(np.sqrt(error)))} of their size"
+
+
+def error_words(subject: Subject) -> str:
+    """Which output has the largest error, in a sentence."""
+    errors = subject.output_errors
+    if errors is None or np.isnan(errors).all():
+        return ""
+    worst = int(np.nanargmax(errors))
+    error = f"{in_percent(float(errors[worst]))}, {grade(float(errors[worst]))}"
+    if len(errors) == 1:
+        return f"The error of {subject.outputs[0]} is {error}."
+    return f"The largest error is that of {subject.outputs[worst]}: {error}."
+
+
+def residual_words(subject: Subject) -> str:
+    """What to look for in the figure of residuals."""
+    spread = "the output’s standard deviation" if subject.problem.F is not None else "the slopes’ root mean square"
+    if subject.model.n <= FEW:
+        return (
+            f"What the model misses, sample by sample, in % of {spread}. A cloud without shape is noise; a pattern is "
+            "something the branches cannot follow: a larger rank or df may."
+        )
+    return (
+        f"What the model misses, a column an output, in % of {spread}. Points far from a narrow column are single "
+        "samples, worth a look."
+    )
+
+
+def course_words(subject: Subject) -> str:
+    """How the fit went, in a few sentences."""
+    fit = subject.fit
+    if fit is None:
+        return ""
+    sweeps = counted(fit.trace.sweeps, "sweep")
+    if fit.trace.search is not None and 0 < fit.trace.search < fit.trace.sweeps:
+        steps = fit.trace.sweeps - fit.trace.search
+        sweeps = f"{counted(fit.trace.search, 'sweep')} and {counted(steps, 'Gauss–Newton step')}"
+    said = f"Method {fit.method}, {fit.basis!r}. Starts: {fit.agreement}. The best one made {sweeps}"
+    said += f" and ended at an objective of {small(fit.objective)}."
+    events = len(fit.trace.events)
+    return said + (f" {counted(events, 'unusual event')} on the way: see the marks." if events else "")
+
+
+def answers(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Questions and answers."""
+    found = subject.diagnostics
+    yield "Is the decoupling unique?", on_uniqueness(subject)
+    if subject.fit is not None:
+        yield "Do other starts find the same?", on_starts(subject)
+    if found.parallel:
+        pairs = ", ".join(f"{pair.one + 1} and {pair.other + 1} ({pair.angle:.2g}°)" for pair in found.parallel)
+        yield (
+            "Are branches alike?",
+            f"Nearly parallel: {pairs}. What follows from that stands under “What to try next”.",
+        )
+    elif subject.rank > 1:
+        yield "Are branches alike?", "No two look along the same direction."
+    order = np.argsort(-found.importance, kind="stable")
+    if subject.rank > 1:
+        first, last = order[0], order[-1]
+        yield (
+            "Does every branch matter?",
+            f"Most by itself: branch {first + 1} ({in_percent(100.0 * found.importance[first])} of what there is to "
+            f"explain); least: branch {last + 1} ({in_percent(100.0 * found.importance[last])}).",
+        )
+
+
+def on_uniqueness(subject: Subject) -> str:
+    """Whether other models do as well."""
+    found = subject.diagnostics
+    if found.flat is None:
+        return "Not tested: there are too many unknowns."
+    if found.unique:
+        said = "Yes, locally: any small change of directions or curves changes something at the samples."
+    else:
+        said = f"No: there {'is' if found.flat.directions == 1 else 'are'} {counted(found.flat.directions, 'way')} to "
+        said += "change the model and nothing at the samples."
+    if found.generic:
+        said += " Jacobians of this size determine so many branches even without smooth curves."
+    return said
+
+
+def on_starts(subject: Subject) -> str:
+    """Whether other starts that ended as low agree."""
+    found = subject.diagnostics
+    if found.match is None:
+        return "Not known: no other start ended as low."
+    same = "they found the same" if found.match > 0.99 else "and they differ"
+    return (
+        f"{counted(found.compared, 'start')} ended equally low, {same} (factor match score {found.match:.3f}, where 1 "
+        "is the same decoupling)."
+    )

@@ -1,0 +1,140 @@
+"""What a fit is worth, in words: the verdict, what its status means, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.report.subject import Subject
+from unbraid.report.words import EXACT, in_percent, listed_words, number
+from unbraid.status import Status
+
+POOR, FAIR, GOOD = 50.0, 20.0, 5.0
+"""Errors, in %, from which on a model misses an output, follows it roughly, and follows it well."""
+MEANINGS = {
+    Status.RUNNING: "The search had not ended.",
+    Status.CONVERGED: "The search ended by itself: more steps would change next to nothing.",
+    Status.UP_TO_CONSTANTS: "The search ended by itself: more steps would change next to nothing.",
+    Status.TARGET_REACHED: "The search ended because the error was as small as had been asked for.",
+    Status.OUT_OF_SWEEPS: "The search used up its budget while it was still getting better. The model can be used, and "
+    "is likely not the best there is.",
+    Status.OUT_OF_TIME: "The search ran into its time limit. The model is the best that was found until then.",
+    Status.INTERRUPTED: "The search was interrupted. The model is the best that was found until then.",
+    Status.NOT_FINITE: "The numbers of the search got out of hand, and it was given up at the best model before that.",
+}
+
+
+class Badge(NamedTuple):
+    """A fact at a glance; `kind` is good, bad or plain."""
+
+    kind: str
+    text: str
+
+
+def verdict(subject: Subject) -> str:
+    """One sentence."""
+    branches = "branch" if subject.rank == 1 else "branches"
+    who = f"{number(subject.rank).capitalize()} {branches}{shapes(subject)}"
+    s = "s" if subject.rank == 1 else ""
+    if subject.output_errors is None:
+        assert subject.jacobian_error is not None
+        error = 100.0 * float(np.sqrt(subject.jacobian_error))
+        return f"{who} {reproduce(error, s)} the Jacobians{how_well(error, True)}."
+    known = subject.output_errors[~np.isnan(subject.output_errors)]
+    worst = float(known.max()) if len(known) else float("nan")
+    what = outputs(len(subject.output_errors))
+    if worst >= POOR:
+        missed = [name for name, e in zip(subject.outputs, subject.output_errors, strict=True) if e >= POOR]
+        which = listed_words(missed, 4)
+        return f"{who} {'leaves' if s else 'leave'} most of {which} unexplained: an error of {in_percent(worst)}."
+    return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}."
+
+
+def shapes(subject: Subject) -> str:
+    """', each certified to be increasing', where that was asked for."""
+    constraints = [] if subject.fit is None else list(subject.fit.constraints)
+    if not constraints or any(one is None or one != constraints[0] for one in constraints):
+        return ""
+    first = constraints[0]
+    if first is None or not all(branch.certified(first) for branch in subject.model.branches):
+        return ""
+    return f", {'each ' if subject.rank > 1 else ''}certified to be {first.means},"
+
+
+def reproduce(error: float, s: str) -> str:
+    """The verb."""
+    return f"reproduce{s}" if error < GOOD else f"follow{s}"
+
+
+def how_well(error: float, single: bool) -> str:
+    """'to 0.1 % or better'."""
+    if error < EXACT:
+        return " exactly, up to rounding"
+    if error < GOOD:
+        return f" to {in_percent(error)}" + ("" if single else " or better")
+    rough = " roughly" if error >= FAIR else ""
+    return f"{rough}, with an error of {in_percent(error)}" + ("" if single else " in the worst")
+
+
+def outputs(count: int) -> str:
+    """'the output', 'both outputs', 'all five outputs'."""
+    return "the output" if count == 1 else "both outputs" if count == 2 else f"all {number(count)} outputs"
+
+
+def grade(error: float) -> str:
+    """One error in words."""
+    if np.isnan(error):
+        return "no value known"
+    for limit, word in ((EXACT, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
+        if error < limit:
+            return word
+    return "large" if error < POOR else "not explained"
+
+
+def badges(subject: Subject) -> Iterator[Badge]:
+    """Facts at a glance."""
+    fit, found = subject.fit, subject.diagnostics
+    if fit is not None:
+        ended = fit.status.name.replace("_", " ").lower()
+        yield Badge("good" if fit.status.converged else "bad", ended.capitalize())
+        finished = sum(start.finished for start in fit.starts)
+        if finished > 1:
+            agree = fit.agreeing > max(1, finished // 4)
+            yield Badge("good" if agree else "bad", f"{fit.agreeing} of {finished} finished starts agree")
+    if found.unique is not None:
+        yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
+    if found.parallel:
+        yield Badge("bad", "Branches nearly parallel")
+    if shapes(subject):
+        yield Badge("good", shapes(subject).strip(", ").capitalize())
+
+
+def next_steps(subject: Subject) -> Iterator[str]:
+    """What to try, most pressing first."""
+    fit = subject.fit
+    if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
+        yield fit.status.advice
+    yield from on_errors(subject)
+    yield from subject.diagnostics.advice
+    if fit is not None and len(fit.starts) == 1:
+        yield "A single start cannot say whether another would have found the same: use several `starts`."
+    yield (
+        "The errors on this page are on the samples of the fit. Hold the model against samples it has not seen: "
+        "`ub.metrics.output_errors(F_new, fit.model(X_new))`."
+    )
+
+
+def on_errors(subject: Subject) -> Iterator[str]:
+    """What to do about errors that are left."""
+    errors = subject.output_errors
+    if errors is None:
+        return
+    worst = float(np.nanmax(errors)) if not np.isnan(errors).all() else 0.0
+    if worst >= GOOD:
+        yield (
+            f"An error of {in_percent(worst)} is left. Where the samples are exact, try rank {subject.rank + 1} or a "
+            "larger `df` (`ub.select` compares them on held-out samples); where they are noisy, that may be the noise: "
+            "`basis=ub.SmoothingSpline()` follows it least."
+        )

@@ -1,0 +1,76 @@
+"""The page, put together and written."""
+
+from __future__ import annotations
+
+from unbraid.files import StrPath, check_writable, replacing
+from unbraid.fit import Fit
+from unbraid.model import DecoupledModel
+from unbraid.problem import Problem
+from unbraid.progress import Callback
+from unbraid.report.cards import MANY, branch_cards, output_rows
+from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
+from unbraid.report.figures import branch_figures, course_figures, residual_figure
+from unbraid.report.packages import check_packages
+from unbraid.report.repeat import python_code, settings
+from unbraid.report.subject import Subject
+from unbraid.report.templates import environment, text_file
+from unbraid.report.trust import answers, course_words, error_words, jacobian_words, residual_words
+from unbraid.report.verdict import MEANINGS, badges, next_steps, verdict
+
+
+def write_report(
+    about: Fit | DecoupledModel,
+    path: StrPath,
+    *,
+    truth: DecoupledModel | None = None,
+    problem: Problem | None = None,
+    command: str | None = None,
+    callback: Callback | None = None,
+) -> None:
+    """Write the page about a fit, or about a model and samples; `command` is how a shell repeats it."""
+    check_packages()
+    check_writable(path)
+    page = report_page(Subject.of(about, truth, problem), command, callback).encode()
+    with replacing(path) as file:
+        file.write(page)
+
+
+def report_page(subject: Subject, command: str | None = None, callback: Callback | None = None) -> str:
+    """The page as text. The same fit gives the same text, but for the time that it took."""
+    return (
+        environment()
+        .get_template("report.html.jinja")
+        .render(
+            subject=subject,
+            verdict=verdict(subject),
+            badges=list(badges(subject)),
+            diagrams=diagrams(subject, (WIDE, NARROW)),
+            cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
+            rows=output_rows(subject),
+            error_words=error_words(subject),
+            jacobian_words=jacobian_words(subject),
+            residuals=residual_figure(subject),
+            residual_words=residual_words(subject),
+            course=[] if subject.fit is None else course_figures(subject.fit),
+            course_words=course_words(subject),
+            answers=list(answers(subject)),
+            many=MANY,
+            longest=max(map(len, subject.inputs + subject.outputs)),
+            meanings=MEANINGS,
+            steps=list(next_steps(subject)),
+            code=python_code(subject),
+            command=command,
+            settings=settings(subject),
+            style=text_file("diagram.css") + text_file("page.css"),
+            script=text_file("script.js"),
+        )
+    )
+
+
+def diagrams(subject: Subject, forms: tuple[Form, ...]) -> list[Diagram]:
+    """The block diagram in some forms."""
+    into, out = subject.weights
+    importance = subject.diagnostics.importance
+    return [
+        diagram(form, subject.model.branches, into, out, importance, subject.inputs, subject.outputs) for form in forms
+    ]
