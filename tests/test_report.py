@@ -14,6 +14,7 @@ import pytest
 import unbraid as ub
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
 from unbraid.report import packages, write_report
+from unbraid.report.repeat import method_code
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import verdict
 
@@ -125,6 +126,29 @@ def test_the_code_on_the_page_repeats_the_fit(found: tuple[ub.Fit, ub.DecoupledM
     names: dict[str, Any] = {"X": problem.X, "F": problem.F, "J": problem.J}
     exec(code.replace("&#39;", "'").replace("&#34;", '"'), names)
     np.testing.assert_array_equal(names["fit"].model.W0, found[0].model.W0)
+
+
+@pytest.mark.parametrize(
+    ("method", "code"),
+    [
+        (ub.methods.default(), "ub.methods.default()"),
+        (ub.methods.default(max_sweeps=7, tolerance=1e-4, max_steps=3), "max_sweeps=7, tolerance=0.0001, max_steps=3"),
+        (ub.methods.default(polish=False), "polish=False"),
+        (ub.methods.default(coupling=0.5, max_seconds=20.0), "coupling=0.5, max_seconds=20.0"),
+        (ub.methods.dejonghe2025(coupling=1e-4, scaled=False), "coupling=0.0001, scaled=False"),
+        (ub.methods.hollander2017(), "ub.methods.hollander2017()"),
+    ],
+    ids=["default", "budget", "sweeps", "coupling", "paper", "other"],
+)
+def test_a_method_is_written_as_the_call_that_makes_it(method: Any, code: str) -> None:
+    written, complete = method_code(method)
+    assert complete
+    assert code in written
+    assert eval(written, {"ub": ub}) == method
+
+
+def test_a_method_that_no_call_makes_is_said_to_have_further_settings() -> None:
+    assert not method_code(replace(ub.methods.default(), offset=False))[1]
 
 
 HOSTILE = (

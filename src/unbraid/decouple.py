@@ -98,8 +98,8 @@ def decouple(
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     if isinstance(rank, str):
-        chosen = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
-        return replace(chosen, asked=asked)
+        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        return replace(fit, asked=asked)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     problem = problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)

@@ -12,9 +12,9 @@ class Progress(NamedTuple):
 
     `phase` is "read" while a file is read, "values" and "Jacobians" while `Problem.from_function` evaluates, "select"
     while `select` makes fits, "search" for sweeps, "polish" for Gauss–Newton steps and "smooth" for those that choose
-    the strength of a `SmoothingSpline`; "evaluate" while a model is evaluated, "draw" while the figures of a report
-    are. `done` counts samples, figures, fits, or sweeps or steps over all starts of the phase; `total` is the most there can be. `running` starts are at work and `best` is
-    the lowest objective so far: 0 and nan where there is none.
+    the strength of a `SmoothingSpline`; "evaluate" while a model is evaluated, "draw" while figures of a report are
+    drawn. `done` counts samples, figures, fits, or sweeps or steps over all starts of the phase; `total` is the most
+    there can be. `running` starts are at work and `best` is the lowest objective so far: 0 and nan where there is none.
     """
 
     phase: str

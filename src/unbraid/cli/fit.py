@@ -196,7 +196,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
         "samples": problem.S,
         "inputs": problem.m,
         "outputs": problem.n,
-        "output_names": samples.outputs or None,
+        "output_names": problem.output_names,
         "taken": in_options(samples.taken),
         **quality(result),
         "constraint": None if constraint is None else constraint.means,

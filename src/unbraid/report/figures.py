@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unbraid import plots
 from unbraid.fit import Fit
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
+from unbraid.plots.residuals import FEW
 from unbraid.problem import Problem
 from unbraid.progress import Callback, Progress
 from unbraid.report.subject import Subject, subscript
@@ -110,8 +111,9 @@ def residual_figure(subject: Subject) -> Markup:
     given = subject.problem
     named = Problem(given.X, given.F, given.J, given.weights, "mask", output_names=subject.outputs)
     with page_look():
-        figure, axes = new_figure((max(6.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0))
+        figure, axes = new_figure((max(6.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW else 3.6))
         plots.residuals(subject.model, named, axes)
+        axes.set_ylabel("residual, %")  # of what, the caption says
         return inline(figure, "residuals", "Residuals of the outputs")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -92,20 +92,37 @@ def method_code(method: Method) -> tuple[str, bool]:
     make = getattr(methods, method.name, None)
     if make is None:
         return f"ub.methods.{method.name}()", False
-    offered = inspect.signature(make).parameters
     known = {
         "coupling": getattr(method.coupling, "value", None),
         "max_sweeps": method.stopping.max_sweeps,
         "tolerance": method.stopping.tolerance,
+        "target": method.stopping.target,
         "max_seconds": method.stopping.max_seconds,
         "polish": method.polish is not None,
         "max_steps": None if method.polish is None else method.polish.stopping.max_sweeps,
         "evenness": method.evenness,
         "scaled": method.scaled,
     }
-    given = {name: value for name, value in known.items() if name in offered and value is not None}
-    plain = make()
-    chosen = {name: value for name, value in given.items() if make(**{name: value}) != plain}
-    made = replace(make(**chosen), basis=method.basis)
+    offered = {name: known[name] for name in inspect.signature(make).parameters if known.get(name) is not None}
+    chosen: dict[str, Any] = {}
+    for name, value in offered.items():
+        more = {**chosen, name: value}
+        if alike(make(**more), method) > alike(make(**chosen), method):
+            chosen = more
     code = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
-    return f"ub.methods.{method.name}({code})", bool(made == method)
+    return f"ub.methods.{method.name}({code})", bool(replace(make(**chosen), basis=method.basis) == method)
+
+
+def alike(one: Method, other: Method) -> int:
+    """In how many settings two methods agree."""
+    first, second = settings_of(asdict(one)), settings_of(asdict(other))
+    return sum(name in second and second[name] == value for name, value in first.items())
+
+
+def settings_of(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All settings by their full names."""
+    found = {}
+    for name, value in nested.items():
+        inner = settings_of(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        found.update(inner)
+    return found

@@ -34,14 +34,15 @@ def error_words(subject: Subject) -> str:
 
 def residual_words(subject: Subject) -> str:
     """What to look for in the figure of residuals."""
+    spread = "the output’s standard deviation" if subject.problem.F is not None else "the slopes’ root mean square"
     if subject.model.n <= FEW:
         return (
-            "What the model misses, sample by sample. A cloud without shape is noise; a pattern is something the "
-            "branches cannot follow: a larger rank or df may."
+            f"What the model misses, sample by sample, in % of {spread}. A cloud without shape is noise; a pattern is "
+            "something the branches cannot follow: a larger rank or df may."
         )
     return (
-        "What the model misses, a column an output. Few outlying points far from a narrow column are single samples "
-        "worth a look."
+        f"What the model misses, a column an output, in % of {spread}. Points far from a narrow column are single "
+        "samples, worth a look."
     )
 
 

@@ -55,6 +55,7 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             course_words=course_words(subject),
             answers=list(answers(subject)),
             many=MANY,
+            longest=max(map(len, subject.inputs + subject.outputs)),
             meanings=MEANINGS,
             steps=list(next_steps(subject)),
             code=python_code(subject),

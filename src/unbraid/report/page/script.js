@@ -39,6 +39,11 @@
     says.textContent = figure.querySelector(`.box${own}, .node${own}`).getAttribute("aria-label");
   }
 
+  function pin(element) {
+    pinned = element;
+    figure.querySelectorAll(".box").forEach((box) => box.setAttribute("aria-pressed", String(box === element)));
+  }
+
   const show = (event) => {
     const element = subject(event.target);
     if (element) light(element);
@@ -50,13 +55,12 @@
   document.addEventListener("focusout", leave);
   document.addEventListener("click", (event) => {
     const element = subject(event.target);
-    pinned = element && element !== pinned && !element.classList.contains("card") ? element : null;
-    figure.querySelectorAll(".box").forEach((box) => box.setAttribute("aria-pressed", String(box === pinned)));
+    pin(element && element !== pinned && !element.classList.contains("card") ? element : null);
     light(pinned || element);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
-      pinned = null;
+      pin(null);
       light(null);
     } else if ((event.key === "Enter" || event.key === " ") && event.target.closest(".box")) {
       event.preventDefault();
