@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/functions.md", "docs/selecting.md", "docs/sklearn.md")
+PAGES = ("README.md", "docs/functions.md", "docs/report.md", "docs/selecting.md", "docs/sklearn.md")
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
