@@ -39,7 +39,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-DESK, PHONE, SMALL_PHONE = (1280, 900), (390, 844), (360, 640)
+DESK, PHONE, SMALL_PHONE, TALL = (1280, 900), (390, 844), (360, 640), (1280, 1700)
 widths = pytest.mark.parametrize("size", [DESK, PHONE, SMALL_PHONE], ids=["desk", "phone", "small-phone"])
 
 
@@ -114,11 +114,14 @@ def logged(browser: Chrome, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
-def keep_screenshot(browser: Chrome, name: str) -> None:
-    """The whole page, as an artefact to look at."""
-    size = browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+def keep_screenshot(browser: Chrome, name: str, whole: bool = True) -> None:
+    """An artefact to look at; of the whole page only where nothing is lit, for it moves the page under the pointer."""
+    settings: dict[str, Any] = {}
+    if whole:
+        size = browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
+        settings = {"captureBeyondViewport": True, "clip": clip}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", settings)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
@@ -174,7 +177,7 @@ def test_nothing_is_asked_for_but_the_page_itself(browser: Chrome, pages: Pages)
 def test_pointing_at_a_branch_lights_it_up_through_the_diagram(browser: Chrome, pages: Pages, what: str) -> None:
     from selenium.webdriver import ActionChains
 
-    opened(browser, pages["trig"], DESK)
+    opened(browser, pages["trig"], TALL)
     [other] = seen(browser, '.box[data-branch="0"]')
     own, foreign = seen(browser, '.edge[data-branch="1"]'), seen(browser, '.edge[data-branch="0"]')
     assert len(own) == len(foreign) == 4
@@ -188,7 +191,7 @@ def test_pointing_at_a_branch_lights_it_up_through_the_diagram(browser: Chrome, 
     [says] = seen(browser, ".says")
     assert says.text.startswith("Branch 2, ")
     assert "driven by x₁ (+" in says.text
-    keep_screenshot(browser, f"trig-pointing-at-{what[1:]}")
+    keep_screenshot(browser, f"trig-pointing-at-{what[1:]}", whole=False)
     [title] = seen(browser, "h1")
     ActionChains(browser).move_to_element(title).perform()
     until(browser, lambda: [round(opacity(edge), 2) for edge in foreign] == [round(one, 2) for one in before])
@@ -199,14 +202,14 @@ def test_weak_edges_show_when_their_branch_is_lit(browser: Chrome, pages: Pages)
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
-    opened(browser, pages["many"], DESK)
+    opened(browser, pages["many"], TALL)
     weak = browser.find_elements(By.CSS_SELECTOR, '.diagram-wide .edge.weak[data-branch="3"]')
     assert weak
     assert {edge.value_of_css_property("visibility") for edge in weak} == {"hidden"}
     [box] = seen(browser, '.box[data-branch="3"]')
     ActionChains(browser).move_to_element(box).perform()
     until(browser, lambda: {edge.value_of_css_property("visibility") for edge in weak} == {"visible"})
-    keep_screenshot(browser, "many-pointing")
+    keep_screenshot(browser, "many-pointing", whole=False)
 
 
 def test_the_keyboard_reaches_every_branch(browser: Chrome, pages: Pages) -> None:
@@ -232,7 +235,7 @@ def test_a_tap_lights_a_branch_until_the_next_tap_elsewhere(browser: Chrome, pag
     box.click()
     [says] = seen(browser, ".says")
     assert says.text.startswith("Branch 3, ")
-    keep_screenshot(browser, "trig-tapped")
+    keep_screenshot(browser, "trig-tapped", whole=False)
     [title] = seen(browser, "h1")
     title.click()
     assert says.text.startswith("Point at a branch")
