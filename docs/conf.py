@@ -81,6 +81,7 @@ copyright = "BSD-3-Clause"
 
 ELSEWHERE = {
     "../README.md": "index.md",
+    "../examples": "gallery/index.rst",
     "../CHANGELOG.md": "changelog.md",
     "../CONTRIBUTING.md": "contributing.md",
 }

@@ -8,6 +8,7 @@ and one that it is not.
 """
 
 import warnings
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +33,13 @@ def measured(seed):
     return ub.Problem(clean.X, clean.F + noise), truth, fresh
 
 
+@cache
+def fitted(seed):
+    return ub.decouple(measured(seed)[0], rank=3, basis=ub.SmoothingSpline(), rng=0)
+
+
 problem, truth, fresh = measured(seed=0)
-fit = ub.decouple(problem, rank=3, basis=ub.SmoothingSpline(), rng=0)
+fit = fitted(seed=0)
 print(fit)
 
 # %%
@@ -65,8 +71,7 @@ def errors(problem, points, values, **models):
 
 for seed in (0, 1, 2):
     problem, truth, fresh = measured(seed)
-    model = ub.decouple(problem, rank=3, basis=ub.SmoothingSpline(), rng=0).model
-    of_sines = errors(problem, fresh, truth(fresh)[:, 0], unbraid=model)
+    of_sines = errors(problem, fresh, truth(fresh)[:, 0], unbraid=fitted(seed).model)
     print(f"system {seed}: " + ", ".join(f"{name} {error:.1f} %" for name, error in of_sines.items()))
 
 # %%

@@ -12,6 +12,7 @@ import numpy as np
 
 import unbraid as ub
 
+plt.style.use("seaborn-v0_8-colorblind")
 rng = np.random.default_rng(0)
 L1, L2 = 1.0, 0.8  # lengths of the links, m
 M1, M2 = 3.0, 2.0  # their masses, kg, uniform along the links

@@ -2,10 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
+os.environ["MPLBACKEND"] = "agg"  # no picture looks for a display
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
 TESTS = Path(__file__).parent
 for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py, and the plain twin
@@ -14,3 +17,11 @@ for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py, and the plai
 settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize="CI" in os.environ, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")
+
+
+@pytest.fixture(autouse=True)
+def no_picture_left_open() -> Iterator[None]:
+    """Figures that a test made go with it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -275,6 +275,18 @@ def test_moving_the_inputs_leaves_the_function_the_same(
     atol = 1e-12 * np.abs(expected).max() + 10.0 * basis.size * dither(moved, there)
     np.testing.assert_allclose(moved.evaluate(a, moved.at(there)), expected, rtol=0, atol=atol)
     np.testing.assert_allclose(moved.domain(), scale * placed.domain() + shift, rtol=1e-15)
+    np.testing.assert_allclose(moved.knots(), scale * placed.knots() + shift, rtol=1e-15)
+
+
+@every_basis
+@given(u=inputs())
+def test_knots_come_in_order_from_one_end_of_the_domain_to_the_other(basis: Basis, u: Array) -> None:
+    placed = basis.place(u)
+    points = placed.knots()
+    assert isinstance(basis, Polynomial) == (points.size == 0)
+    if points.size:
+        np.testing.assert_array_equal(points[[0, -1]], placed.domain())
+        assert np.all(np.diff(points) > 0.0)
 
 
 # The paper's coefficients.

@@ -378,13 +378,15 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "160"},
     )
     os.close(theirs)
-    drawn = until_seen(ours, b"Ctrl-C keeps the best")
+    drawn = until_seen(ours, b" left, best")
     running.send_signal(signal.SIGINT)
     drawn += until_seen(ours, b"never drawn")
     os.close(ours)
     stdout, _ = running.communicate(timeout=60)
     assert running.returncode == 130
     assert b"Searching" in drawn
+    assert b"at most" in drawn
+    assert b"Ctrl-C keeps the best" in drawn
     assert b"Traceback" not in drawn
     assert "Searching" not in stdout
     assert "of 5000 starts were finished, and this is the best model found until then" in stdout

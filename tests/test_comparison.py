@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from click.testing import CliRunner
 
 import unbraid as ub
 from unbraid.cli import app
+from unbraid.comparison import run
 from unbraid.comparison.entries import contenders, systems
 from unbraid.comparison.run import FRESH, SAMPLES, cell, with_noise
 
@@ -71,6 +74,27 @@ def test_a_comparison_leaves_a_table_a_figure_and_numbers(tmp_path: Path) -> Non
     assert "unbraid" in said
     again = compare(tmp_path, *options, "--jobs", "1")
     assert "2 of them from before" in again
+
+
+@pytest.mark.parametrize("broken", ["method", "system"])
+def test_a_method_or_system_that_fails_is_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail(*_: Any) -> NoReturn:
+        raise RuntimeError("the matrix is\nsingular")
+
+    contender, system = contenders()["default"], systems()["dreesen_a"]
+    if broken == "method":
+        monkeypatch.setattr(run, "contenders", lambda: {"default": replace(contender, fit=fail)})
+        expected = "The method 'default' failed on the system 'dreesen_a', noise 0, draw 0"
+    else:
+        monkeypatch.setattr(run, "systems", lambda: {"dreesen_a": replace(system, draw=fail)})
+        expected = "The system 'dreesen_a' cannot be drawn"
+    line = f"compare --system dreesen_a --method default --noise 0 --runs 1 --jobs 1 -o {tmp_path}"
+    result = CliRunner().invoke(app, line.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = "RuntimeError: the matrix is singular. What was finished is kept: repair it, or leave it out."
+    assert result.stderr == f"Error: {expected}: {said}\n"
 
 
 def test_unknown_names_are_refused_with_those_there_are() -> None:

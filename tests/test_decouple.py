@@ -20,6 +20,7 @@ from unbraid.trace import EventKind
 from unbraid.units import Units
 
 seeds = st.integers(0, 2**31)
+POLISH_STEPS = 300
 SHORT = ub.methods.dejonghe2025(max_sweeps=25, tolerance=0.0)
 
 
@@ -316,6 +317,32 @@ def test_ctrl_c_in_the_polish_gives_the_best_so_far() -> None:
     fit = ub.decouple(problem, 3, starts=3, rng=0, callback=interrupt)
     assert fit.status is ub.Status.INTERRUPTED
     assert fit.objective < 1e-3
+
+
+def test_ctrl_c_while_knots_settle_ends_the_fit() -> None:
+    """The steps after the last placement of knots count as polishing."""
+    problem, _ = ub.datasets.trig(rng=0)
+    after: list[Progress] = []
+
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "polish" and progress.done > 3 * POLISH_STEPS + 6:
+            after.append(progress)
+            raise KeyboardInterrupt
+
+    fit = ub.decouple(problem, 3, starts=3, rng=0, callback=interrupt)
+    assert len(after) == 1
+    assert fit.status is ub.Status.INTERRUPTED
+    assert fit.objective < 1e-3
+
+
+def test_progress_of_a_polish_never_goes_back_nor_beyond_its_total() -> None:
+    seen: list[Progress] = []
+    problem, _ = ub.datasets.random_system(n=2, m=2, r=4, S=60, kind="sine", rng=1)
+    ub.decouple(problem, 4, starts=8, rng=0, callback=seen.append)
+    done = [one.done for one in seen if one.phase == "polish"]
+    assert done == sorted(done)
+    assert done[-1] > 4 * POLISH_STEPS
+    assert all(one.done <= one.total for one in seen)
 
 
 def interrupt_after(sweeps: int) -> object:

@@ -9,6 +9,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.arrays import Array
+from unbraid.diagnostics import importance
 from unbraid.errors import DataError, SettingError
 from unbraid.metrics import factor_match
 from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units
@@ -187,6 +188,7 @@ def test_shares_are_those_of_a_known_sum() -> None:
     expected = np.array([np.sum(J[:, 0] ** 2), np.sum(J[:, 1] ** 2)]) * size[:2] / np.sum(J**2 * size)
     np.testing.assert_allclose(found.slopes[order], expected, rtol=1e-6)
     np.testing.assert_allclose(found.importance, (found.values + found.slopes) / 2.0)
+    np.testing.assert_array_equal(importance(fit.model, problem), found.importance)
 
 
 def test_what_does_not_belong_together_is_refused() -> None:

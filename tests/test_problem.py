@@ -283,6 +283,13 @@ def test_the_papers_layout_gets_a_hint() -> None:
     refused(X.T, None, np.moveaxis(J, 0, -1), says=hint)
 
 
+def test_a_missing_row_is_not_taken_for_the_papers_layout() -> None:
+    """With as many outputs as inputs the other columns would fit; but nobody has fewer samples than inputs."""
+    X, _, _ = data()
+    said = refused(X, X[:-1], says=r"F must have one row for each of the 20 samples of X, got shape \(19, ")
+    assert "layout" not in said
+
+
 def test_a_jacobian_without_output_axis_is_refused_for_several_outputs() -> None:
     X, F, J = data()
     refused(X, F, J[:, 0], says=r"J must be \(S, n, m\), got shape \(20, 3\)")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import unbraid as ub
 from sample_files import MATLAB, SAMPLES_FIRST, TABLES, Writer, parts, samples_last, without_trailing_ones
 from unbraid.arrays import Array
-from unbraid.reading import read_points, read_problem
+from unbraid.reading import delimited, parquet, read_points, read_problem
 
 KEPT = ("XFJ", "XF", "XJ")
 sizes = st.tuples(st.integers(3, 60), st.integers(1, 4), st.integers(1, 4))
@@ -191,3 +191,18 @@ def matlab_element(order: str, name: str, numbers: Array) -> bytes:
     values = np.array([2, len(data)], u4).tobytes() + data + bytes(-len(data) % 8)
     body = flags + dimensions + called + values
     return np.array([14, len(body)], u4).tobytes() + body
+
+
+@pytest.mark.parametrize(("name", "write"), [*SAMPLES_FIRST.items(), *MATLAB.items(), *TABLES.items()])
+def test_reading_is_told_to_its_end(tmp_path: Path, name: str, write: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "LINES", 25)
+    monkeypatch.setattr(parquet, "ROWS", 25)
+    write(tmp_path / name, some_arrays())
+    inputs, outputs, jacobians = ("x*", "y*", "d{output}/d{input}") if name in TABLES else ((), (), ())
+    seen: list[ub.Progress] = []
+    samples = read_problem(tmp_path / name, inputs, outputs, jacobians, callback=seen.append)
+    assert agree(samples.problem, some_arrays())
+    assert len(seen) == 3, "three arrays, or 25, 25 and 10 rows"
+    assert {one.phase for one in seen} == {"read"}
+    assert [one.done for one in seen] == sorted({one.done for one in seen})
+    assert seen[-1].total - seen[-1].done in (0, 1), "lines are counted by their ends, and the last may have none"

@@ -26,7 +26,7 @@ from unbraid.projection import Projection
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.status import Status
-from unbraid.tuning import LinearModel, strengths, weighed
+from unbraid.tuning import ROUNDS, STEPS, LinearModel, strengths, weighed
 from unbraid.uniqueness import in_units
 from unbraid.units import Units
 
@@ -291,6 +291,27 @@ def test_a_time_limit_ends_the_choice_as_well() -> None:
     method = ub.methods.default(max_seconds=1e-9)
     fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), method=method, starts=2, rng=0)
     assert fit.status is Status.OUT_OF_TIME
+
+
+def test_the_choice_is_told_and_ctrl_c_in_it_keeps_the_fit() -> None:
+    problem, _ = ub.datasets.trig(S=60, rng=0)
+    seen: list[ub.Progress] = []
+    whole = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=seen.append)
+    told = [one for one in seen if one.phase == "smooth"]
+    assert seen[-len(told) :] == told
+    assert [one.done for one in told] == sorted(one.done for one in told)
+    assert {one.total for one in told} == {ROUNDS * STEPS}
+    for at in (0, STEPS + 1):  # before the first choice; in the steps after the second
+
+        def stop(progress: ub.Progress, at: int = at) -> None:
+            if progress.phase == "smooth" and progress.done >= at:
+                raise KeyboardInterrupt
+
+        fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=stop)
+        assert fit.status is Status.INTERRUPTED
+        assert fit.jacobian_error is not None
+        assert whole.jacobian_error is not None
+        assert fit.jacobian_error < 100.0 * whole.jacobian_error
 
 
 def test_a_fit_is_the_same_after_saving(tmp_path: Path) -> None:

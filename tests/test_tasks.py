@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ def square(number: int) -> Rows:
 
 def refuse(number: int) -> Rows:
     raise ub.UnbraidError(f"no {number}")
+
+
+def die(number: int) -> Rows:
+    os._exit(number + 1)
 
 
 def tasks(count: int = 5, **settings: Any) -> list[Task]:
@@ -72,6 +77,11 @@ def test_an_error_is_passed_on_and_finished_tasks_are_kept(tmp_path: Path, jobs:
         run_tasks(bad, tmp_path, jobs)
     if jobs == 1:
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_process_that_is_ended_from_outside_is_told_in_a_sentence() -> None:
+    with pytest.raises(ub.UnbraidError, match=r"ended from outside, perhaps for want of memory: lower `jobs`"):
+        run_tasks([Task(f"die-{k}", die, {"number": k}) for k in range(2)], None, jobs=2)
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

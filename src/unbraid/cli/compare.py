@@ -20,7 +20,7 @@ from unbraid.tasks import Rows
 EXAMPLES = """\b
 Examples:
   unbraid compare --runs 3
-  unbraid compare --system f_trig --noise 0 --noise 0.01
+  unbraid compare --system trig --noise 0 --noise 0.01
   unbraid compare --method default --method dejonghe2025 --runs 3 --json
 """
 

@@ -18,7 +18,7 @@ Examples, each once and then in a new shell:
 """
 
 
-@click.command("completion", short_help="Let the Tab key complete commands, options and files.", epilog=EXAMPLES)
+@click.command("completion", short_help="Let the Tab key complete what you type.", epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

@@ -17,6 +17,7 @@ from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_ta
 from unbraid.reproduction.output import Results, write_results
 from unbraid.reproduction.readings import VARIANTS, Readings
 
+TITLES = {"trig": "f_trig", "monotone": "The monotone system"}
 QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)
 
 
@@ -87,11 +88,7 @@ def command(
     results = Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce"))
     with keeping(tasks, output, "Drawing"):
         written = write_results(results, output)
-    verdicts = {}
-    if trig_rows:
-        verdicts["f_trig"] = trig_verdicts(trig_rows)
-    if monotone_rows:
-        verdicts["The monotone system"] = monotone_verdicts(monotone_rows)
+    verdicts = {"trig": trig_verdicts(trig_rows), "monotone": monotone_verdicts(monotone_rows)}
     seconds = time.perf_counter() - began
     if as_json:
         say_document(
@@ -102,13 +99,14 @@ def command(
                 "cells": len(tasks),
                 "cells_from_before": kept,
                 "seconds": seconds,
-                "verdicts": [{"system": name, **asdict(one)} for name, some in verdicts.items() for one in some],
+                "verdicts": [{"experiment": name, **asdict(one)} for name, some in verdicts.items() for one in some],
                 "readings": readings.sentences(experiment),
             }
         )
         return
     for name, some in verdicts.items():
-        print_verdicts(name, some)
+        if some:
+            print_verdicts(TITLES[name], some)
     for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
     say_done(seconds, f"{len(tasks)} cells of {runs} runs", kept, written[0])

@@ -61,7 +61,7 @@ def branches(
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
     >>> fit = ub.decouple(problem, rank=3, starts=4, rng=0)
-    >>> panels = ub.plots.branches(fit, truth, problem=problem)
+    >>> panels = ub.plots.branches(fit, truth)
     >>> panels.shape, panels[0].get_title(loc="left")
     ((3,), 'branch 1')
     """

@@ -60,7 +60,7 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     --------
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
-    >>> axes = ub.plots.residuals(ub.decouple(problem, rank=3, starts=4, rng=0), problem=problem)
+    >>> axes = ub.plots.residuals(ub.decouple(problem, rank=3, starts=4, rng=0))
     >>> axes.get_xlabel()
     'predicted, in standard deviations'
     """
@@ -147,8 +147,8 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     )
     least, low, quarter, median, three_quarters, high, most = table.T
     x = np.arange(len(names))
-    panel.vlines(x, low, high, color=BLUE, linewidth=1.2, label="90 %")
-    panel.vlines(x, quarter, three_quarters, color=BLUE, linewidth=5.0, label="half")
+    panel.vlines(x, low, high, color=BLUE, linewidth=1.2, label="middle 90 %")
+    panel.vlines(x, quarter, three_quarters, color=BLUE, linewidth=5.0, label="middle half")
     panel.plot(x, median, "_", color=BLACK, markersize=8.0, markeredgewidth=1.2, label="median")
     for ends, label in ((least, "largest"), (most, None)):
         panel.plot(x, ends, ".", color=GREY, markersize=4.0, label=label)
@@ -160,7 +160,7 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
 def above(panel: Axes) -> None:
     """The legend above the panel, where it hides nothing, in as many columns as there is room for."""
     handles, names = panel.get_legend_handles_labels()
-    entry = 0.4 + 0.07 * max(map(len, names))
+    entry = 0.3 + 0.062 * max(map(len, names))
     columns = min(len(names), max(1, int(inches(panel)[0] / entry)))
     look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handletextpad": 0.4, "columnspacing": 1.0}
     panel.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, handlelength=1.3, **look)
