@@ -39,7 +39,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-DESK, PHONE, SMALL_PHONE = (1280, 900), (390, 844), (360, 640)
+DESK, PHONE, SMALL_PHONE, TALL = (1280, 900), (390, 844), (360, 640), (1280, 1700)
 widths = pytest.mark.parametrize("size", [DESK, PHONE, SMALL_PHONE], ids=["desk", "phone", "small-phone"])
 
 
@@ -61,17 +61,40 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     chrome.quit()
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Reports about f_trig beside the truth, about many branches, and about samples with hostile names."""
-    folder = tmp_path_factory.mktemp("pages")
+class Pages:
+    """Reports, each made when a test first asks for it: tests may be spread over processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> Path:
+        path = self._folder / f"{name}.html"
+        if not path.exists():
+            {"trig": trig_page, "many": many_page, "hostile": hostile_page}[name](path)
+        return path
+
+
+def trig_page(path: Path) -> None:
+    """f_trig, beside the truth."""
     problem, truth = ub.datasets.trig(S=100, rng=0)
-    ub.decouple(problem, 3, basis=ub.BSpline(df=20), starts=6, rng=0).report(folder / "trig.html", truth=truth)
+    ub.decouple(problem, 3, basis=ub.BSpline(df=20), starts=6, rng=0).report(path, truth=truth)
+
+
+def many_page(path: Path) -> None:
+    """Many inputs, branches and outputs, fitted in a hurry."""
     problem, _ = ub.datasets.random_system(n=30, m=30, r=20, S=300, kind="sine", rng=0)
     quick = ub.methods.default(max_sweeps=5, max_steps=2)
-    ub.decouple(problem, 20, basis=ub.BSpline(df=8), method=quick, starts=1, rng=0).report(folder / "many.html")
-    hostile_fit().report(folder / "hostile.html")
-    return {path.stem: path for path in folder.iterdir()}
+    ub.decouple(problem, 20, basis=ub.BSpline(df=8), method=quick, starts=1, rng=0).report(path)
+
+
+def hostile_page(path: Path) -> None:
+    """Names with markup in them."""
+    hostile_fit().report(path)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return Pages(tmp_path_factory.mktemp("pages"))
 
 
 def opened(browser: Chrome, page: Path, size: tuple[int, int]) -> list[dict[str, Any]]:
@@ -91,11 +114,14 @@ def logged(browser: Chrome, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
-def keep_screenshot(browser: Chrome, name: str) -> None:
-    """The whole page, as an artefact to look at."""
-    size = browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+def keep_screenshot(browser: Chrome, name: str, whole: bool = True) -> None:
+    """An artefact to look at; of the whole page only where nothing is lit, for it moves the page under the pointer."""
+    settings: dict[str, Any] = {}
+    if whole:
+        size = browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
+        settings = {"captureBeyondViewport": True, "clip": clip}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", settings)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
@@ -121,7 +147,7 @@ def opacity(element: WebElement) -> float:
 @widths
 @pytest.mark.parametrize("name", ["trig", "many", "hostile"])
 def test_the_page_opens_without_a_complaint_and_fits_the_screen(
-    browser: Chrome, pages: dict[str, Path], name: str, size: tuple[int, int]
+    browser: Chrome, pages: Pages, name: str, size: tuple[int, int]
 ) -> None:
     assert opened(browser, pages[name], size) == []
     across = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
@@ -136,7 +162,7 @@ def test_the_page_opens_without_a_complaint_and_fits_the_screen(
     assert len(seen(browser, "figure.diagram svg")) == 1
 
 
-def test_nothing_is_asked_for_but_the_page_itself(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_nothing_is_asked_for_but_the_page_itself(browser: Chrome, pages: Pages) -> None:
     opened(browser, pages["trig"], DESK)
     asked = [
         re.findall(r'"url":"([^"]+)"', entry["message"])
@@ -148,12 +174,10 @@ def test_nothing_is_asked_for_but_the_page_itself(browser: Chrome, pages: dict[s
 
 
 @pytest.mark.parametrize("what", [".box", ".card"], ids=["diagram", "list"])
-def test_pointing_at_a_branch_lights_it_up_through_the_diagram(
-    browser: Chrome, pages: dict[str, Path], what: str
-) -> None:
+def test_pointing_at_a_branch_lights_it_up_through_the_diagram(browser: Chrome, pages: Pages, what: str) -> None:
     from selenium.webdriver import ActionChains
 
-    opened(browser, pages["trig"], DESK)
+    opened(browser, pages["trig"], TALL)
     [other] = seen(browser, '.box[data-branch="0"]')
     own, foreign = seen(browser, '.edge[data-branch="1"]'), seen(browser, '.edge[data-branch="0"]')
     assert len(own) == len(foreign) == 4
@@ -167,28 +191,28 @@ def test_pointing_at_a_branch_lights_it_up_through_the_diagram(
     [says] = seen(browser, ".says")
     assert says.text.startswith("Branch 2, ")
     assert "driven by x₁ (+" in says.text
-    keep_screenshot(browser, f"trig-pointing-at-{what[1:]}")
+    keep_screenshot(browser, f"trig-pointing-at-{what[1:]}", whole=False)
     [title] = seen(browser, "h1")
     ActionChains(browser).move_to_element(title).perform()
     until(browser, lambda: [round(opacity(edge), 2) for edge in foreign] == [round(one, 2) for one in before])
     assert "on" not in (card.get_attribute("class") or "").split()
 
 
-def test_weak_edges_show_when_their_branch_is_lit(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_weak_edges_show_when_their_branch_is_lit(browser: Chrome, pages: Pages) -> None:
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
-    opened(browser, pages["many"], DESK)
+    opened(browser, pages["many"], TALL)
     weak = browser.find_elements(By.CSS_SELECTOR, '.diagram-wide .edge.weak[data-branch="3"]')
     assert weak
     assert {edge.value_of_css_property("visibility") for edge in weak} == {"hidden"}
     [box] = seen(browser, '.box[data-branch="3"]')
     ActionChains(browser).move_to_element(box).perform()
     until(browser, lambda: {edge.value_of_css_property("visibility") for edge in weak} == {"visible"})
-    keep_screenshot(browser, "many-pointing")
+    keep_screenshot(browser, "many-pointing", whole=False)
 
 
-def test_the_keyboard_reaches_every_branch(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_the_keyboard_reaches_every_branch(browser: Chrome, pages: Pages) -> None:
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -205,26 +229,26 @@ def test_the_keyboard_reaches_every_branch(browser: Chrome, pages: dict[str, Pat
     assert says.text.startswith("Point at a branch")
 
 
-def test_a_tap_lights_a_branch_until_the_next_tap_elsewhere(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_a_tap_lights_a_branch_until_the_next_tap_elsewhere(browser: Chrome, pages: Pages) -> None:
     opened(browser, pages["trig"], PHONE)
     [box] = seen(browser, '.box[data-branch="2"]')
     box.click()
     [says] = seen(browser, ".says")
     assert says.text.startswith("Branch 3, ")
-    keep_screenshot(browser, "trig-tapped")
+    keep_screenshot(browser, "trig-tapped", whole=False)
     [title] = seen(browser, "h1")
     title.click()
     assert says.text.startswith("Point at a branch")
 
 
-def test_names_run_no_code(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_names_run_no_code(browser: Chrome, pages: Pages) -> None:
     opened(browser, pages["hostile"], DESK)
     assert len(browser.execute_script("return Array.from(document.scripts)")) == 1
     [label] = [one for one in seen(browser, ".node text") if one.text.startswith("<script>")][:1]
     assert label.text.startswith("<script>alert(1)")
 
 
-def test_the_page_prints_with_whole_figures(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_the_page_prints_with_whole_figures(browser: Chrome, pages: Pages) -> None:
     opened(browser, pages["trig"], DESK)
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
     document = base64.b64decode(printed["data"])
@@ -241,7 +265,7 @@ def test_the_page_prints_with_whole_figures(browser: Chrome, pages: dict[str, Pa
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_a_dark_screen_gets_a_dark_page_with_light_figures(browser: Chrome, pages: dict[str, Path]) -> None:
+def test_a_dark_screen_gets_a_dark_page_with_light_figures(browser: Chrome, pages: Pages) -> None:
     dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
     try:

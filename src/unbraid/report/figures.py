@@ -111,7 +111,7 @@ def residual_figure(subject: Subject) -> Markup:
     given = subject.problem
     named = Problem(given.X, given.F, given.J, given.weights, "mask", output_names=subject.outputs)
     with page_look():
-        figure, axes = new_figure((max(6.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW else 3.6))
+        figure, axes = new_figure((max(5.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW else 3.6))
         plots.residuals(subject.model, named, axes)
         axes.set_ylabel("residual, %")  # of what, the caption says
         return inline(figure, "residuals", "Residuals of the outputs")

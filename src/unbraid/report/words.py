@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+TOGETHER = "\N{NO-BREAK SPACE}"
 EXACT = 1e-6
 """An error in % below which nothing but rounding is left."""
 
@@ -20,14 +21,16 @@ def percent(share: float) -> str:
 
 
 def in_percent(value: float) -> str:
-    """'42 %', '0.31 %', '< 0.001 %', from a number of percent."""
+    """'42 %', '0.31 %', '3e−7 %', from a number of percent; its parts stay on one line."""
     if not np.isfinite(value):
         return "not defined" if np.isnan(value) else "unlimited"
-    if value >= 99.5:
-        return f"{value:,.0f} %"
-    if value < EXACT:
-        return "0 %" if value == 0.0 else f"{value:.0e} %".replace("e-0", "e-").replace("-", "−")
-    return f"{value:.2g} %" if value >= 1e-3 else f"{value:.1e} %".replace("e-0", "e-").replace("-", "−")
+    if value == 0.0:
+        text = "0"
+    elif value < 1e-3:
+        text = f"{value:.0e}" if value < EXACT else f"{value:.1e}"
+    else:
+        text = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+    return f"{text.replace('e-0', 'e-').replace('-', '−')}{TOGETHER}%"
 
 
 def signed(value: float) -> str:
@@ -43,7 +46,7 @@ def small(value: float) -> str:
         return f"{value:.3g}".replace("-", "−")
     mantissa, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa} · 10{raised}".replace("-", "−")
+    return f"{mantissa}{TOGETHER}·{TOGETHER}10{raised}".replace("-", "−")
 
 
 def listed_words(names: list[str], most: int) -> str:
