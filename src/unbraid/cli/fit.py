@@ -17,7 +17,7 @@ from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
-from unbraid.cli.report import check_report, report_option, say_report
+from unbraid.cli.report import check_report, model_is_kept, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -152,7 +152,8 @@ def command(
         result.model.save(output)
         if report_path is not None:
             shell = this_command("unbraid fit", left_out=("as_json",))
-            write_report(result, report_path, command=shell, callback=callback)
+            with model_is_kept(output):
+                write_report(result, report_path, command=shell, callback=callback)
     if as_json:
         say_document({**document(result, samples, starts, seed, output), "report": report_path})
     else:
