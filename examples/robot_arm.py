@@ -59,7 +59,7 @@ def errors_by_rank(f, box, ranks, df, starts):
 # along (1, 0) and (1, 1).
 
 angles = np.array([np.pi / 2, np.pi / 2])
-problem, fits, by_gravity = errors_by_rank(gravity, angles, [1, 2, 3], df=16, starts=8)
+problem, fits, by_gravity = errors_by_rank(gravity, angles, [1, 2, 3], df=16, starts=4)
 W0 = fits[2].model.W0
 print("directions:", *np.round(W0 / np.abs(W0).max(axis=1, keepdims=True), 4).tolist())
 print(ub.diagnose(fits[2], problem))

@@ -71,8 +71,9 @@ for name, (method, basis) in contenders.items():
     print(f"{name:23s} {angle:8.3f}°   errors {errors[0]:7.3f} and {errors[1]:7.3f} %")
 
 # %%
-# Most of what is left of the last three comes from the few fresh points beyond the range of u that the samples
-# covered: there a spline goes on linearly, while a ``SmoothingSpline`` first keeps its curvature.
+# What is left of the second and the third comes mostly from the few fresh points beyond the range of u that the
+# samples covered: there a spline goes on linearly. A ``SmoothingSpline`` first goes on as a polynomial, which sines
+# forgive.
 #
 # How many degrees of freedom?
 # ----------------------------

@@ -404,6 +404,18 @@ def test_ctrl_c_with_nothing_found_is_one_sentence(folder: Path, monkeypatch: py
     assert not (folder / "model.npz").exists()
 
 
+def test_ctrl_c_in_the_report_keeps_the_model_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit_module, "write_report", interrupted)
+    result = fit("-o model.npz --report page.html")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "Error: Interrupted while the report was made: the model is there, in model.npz.\n"
+    assert ub.DecoupledModel.load("model.npz").rank == 3
+    assert not (folder / "page.html").exists()
+
+
 def test_importing_the_library_imports_no_command_line_and_no_plots() -> None:
     code = "import sys, unbraid; print([m for m in ('click', 'rich', 'matplotlib', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -126,6 +126,7 @@ def test_words_are_left_out_on_a_narrow_terminal() -> None:
     assert bars.in_words(progress, 61.0, wide=False) == "at most 1:01 left, best 0.125"
     assert bars.in_words(Progress("read", 5, 10), 3.0) == "about 0:03 left"
     assert bars.in_words(Progress("select", 5, 10, 1, 0.5), None) == "held-out error 0.5"
+    assert bars.in_words(Progress("select", 5, 10, 1, 0.5), 3.0) == "at least 0:03 left, held-out error 0.5"
 
 
 # Colours, pipes.
@@ -207,6 +208,15 @@ def test_ctrl_c_while_python_is_importing_is_one_sentence(tmp_path: Path) -> Non
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.strip() == "Error: Interrupted before there was anything to keep: no file was written."
+
+
+def test_an_error_of_unbraid_itself_is_a_traceback_and_exit_code_1() -> None:
+    code = "from unbraid.cli import inspect, main; inspect.DecoupledModel = None; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "inspect", "model.npz"], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Traceback")
 
 
 def test_the_command_starts_where_the_launcher_says() -> None:

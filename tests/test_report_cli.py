@@ -67,17 +67,6 @@ def test_programs_get_a_document(folder: Path) -> None:
     assert json.loads(run(*words, "--report", "page.html").stdout)["report"] == "page.html"
 
 
-def test_ctrl_c_while_the_report_is_drawn_keeps_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fit_module, "write_report", interrupted)
-    done = run("fit", "data.npz", "--rank", "3", "--starts", "2", "-o", "fitted.npz", "--report", "page.html")
-    assert done.exit_code == 130
-    assert "fitted.npz is kept" in done.stderr
-    assert files(folder) == {"data.npz", "data.csv", "model.npz", "fitted.npz"}
-
-
 def test_names_of_columns_are_on_the_page_as_text(folder: Path) -> None:
     names = "--inputs", "<b>speed</b>,load & co", "--outputs", "force,torque"
     done = run("report", "model.npz", "data.csv", *names, "-o", "page.html")

@@ -35,6 +35,8 @@ PHASES = {
 }
 BOUNDED = ("search", "polish", "smooth")
 """Phases whose total is the most there can be: most starts need less. Ctrl-C there keeps the best model so far."""
+SURE = {**dict.fromkeys(BOUNDED, "at most"), "select": "at least"}
+"""How sure a time is; in a selection more branches may turn out to be worth a try. Elsewhere it is just about right."""
 
 
 class Bar:
@@ -152,7 +154,7 @@ class Pace:
 def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
     """What stands beside the bar: the time left in this phase, and the best until now."""
     bounded = progress.phase in BOUNDED
-    told = [] if left is None else [f"{'at most' if bounded else 'about'} {clock(left)} left"]
+    told = [] if left is None else [f"{SURE.get(progress.phase, 'about')} {clock(left)} left"]
     if math.isfinite(progress.best):
         error = "held-out error" if progress.phase == "select" else "best"
         told.append(f"{error} {progress.best:.3g}")

@@ -15,9 +15,9 @@ from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.documents import quality
-from unbraid.cli.errors import INTERRUPTED, in_options
+from unbraid.cli.errors import INTERRUPTED, fail, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
-from unbraid.cli.report import check_report, model_is_kept, report_option, say_report
+from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
@@ -152,8 +152,10 @@ def command(
         result.model.save(output)
         if report_path is not None:
             shell = this_command("unbraid fit", left_out=("as_json",))
-            with model_is_kept(output):
+            try:
                 write_report(result, report_path, command=shell, callback=callback)
+            except KeyboardInterrupt:
+                fail(f"Interrupted while the report was made: the model is there, in {output}.", INTERRUPTED)
     if as_json:
         say_document({**document(result, samples, starts, seed, output), "report": report_path})
     else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import click
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import check_apart, chosen_layout, layout_options, named_files, names_option
-from unbraid.cli.errors import INTERRUPTED, fail, in_options
+from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.errors import FileError
 from unbraid.fit import errors_on
@@ -50,15 +48,6 @@ def check_report(page: Path | None, *others: Path) -> None:
     if page.suffix.lower() not in ("", ".html", ".htm"):
         name = page.with_suffix(".html")
         raise FileError(f"{page} would not be a {page.suffix} file, for HTML is what is written: use {name}.")
-
-
-@contextmanager
-def model_is_kept(model: Path) -> Iterator[None]:
-    """While a report is drawn after a fit: Ctrl-C ends that, and says that the model is there."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        fail(f"Interrupted while the report was drawn: {model} is kept, and `unbraid report` makes one.", INTERRUPTED)
 
 
 def say_report(page: Path | None) -> None:
