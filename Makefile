@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo   decouple a known function and draw the result"
-	@echo "make test   lint, types, tests, doctests and the README's code"
+	@echo "make test   lint, types, tests, doctests, the code of pages, the site"
 	@echo "make lint   lint and types only"
 	@echo "make docs   the documentation site, its examples executed"
 	@echo "make clean  remove what these leave behind, but not $(VENV)"
