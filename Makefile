@@ -29,7 +29,7 @@ docs: $(VENV)/.installed-dev
 	@echo "The site is at build/docs/index.html"
 
 clean:
-	rm -rf build docs/gallery docs/sg_execution_times.rst dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build docs/gallery dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -25,7 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/**/*.json"]
-smartquotes = False  # g' is a derivative
+smartquotes_action = "D"  # dashes only: g' is a derivative
 nitpicky = False  # NumPy's types would need its inventory, from the network
 default_role = "py:obj"  # `Problem` in a docstring is a link where there is such a name
 highlight_language = "none"  # formulas stand in code blocks
@@ -56,7 +56,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
-    "min_reported_time": 0,
+    "write_computation_times": False,  # its table asks the network for scripts
     "capture_repr": (),  # what is shown is printed
     "image_srcset": ["2x"],
 }

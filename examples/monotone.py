@@ -79,8 +79,8 @@ for row, name, branch in (
 plt.show()
 
 # %%
-# At the right end the free slope is below zero, over so short a piece that a coarse grid
-# steps over it. Further left a coefficient is negative and the slope is not: the
+# At the left end the free slope is below zero, over so short a piece that a coarse grid
+# steps over it. Further right a coefficient is negative and the slope is not: the
 # certificate is sufficient, not necessary. It never errs in the other direction. In the
 # constrained fit coefficients touch zero and stop there.
 #
