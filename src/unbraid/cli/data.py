@@ -11,12 +11,12 @@ from click.shell_completion import CompletionItem
 from unbraid.errors import FileError
 from unbraid.files import check_writable
 from unbraid.npz import SUFFIX
-from unbraid.reading.kinds import KINDS, TABLE
+from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
-OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz"}
+OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz", VAGUE}
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:

@@ -6,6 +6,7 @@ available. A file is a stranger's: nothing in it is executed, and it leads to no
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -16,10 +17,12 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.errors import FileError, MissingDependencyError
-from unbraid.printable import MOST, listed, shown
+from unbraid.printable import MOST, listed, quoted, shown
 from unbraid.progress import Callback
 
 Shape = tuple[int, ...]
+UNDECODED = re.compile("[\udc80-\udcff]")
+"""What stands for bytes that are no text."""
 
 
 class ArraySource(ABC):
@@ -89,8 +92,11 @@ class Table(ABC):
 
     def holds(self) -> str:
         """What the file holds, in a few words."""
-        names = (shown(name) or "(no name)" for name in self.columns)
-        return f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+        names = (quoted(name) or "(no name)" for name in self.columns)
+        held = f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+        if any(UNDECODED.search(name) for name in self.columns):
+            return f"{held}. Its names are not in UTF-8, so that some letters cannot be read: save it as UTF-8"
+        return held
 
 
 def need(package: str, kind: str) -> None:

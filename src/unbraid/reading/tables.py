@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unbraid.errors import FileError
-from unbraid.printable import listed, shown
+from unbraid.printable import listed, quoted
 from unbraid.problem import Problem, counted
 from unbraid.progress import Callback
 from unbraid.reading.columns import check_distinct, choose, choose_jacobians
@@ -52,11 +52,11 @@ def read_points(table: Table, inputs: Sequence[str], m: int, callback: Callback 
     if len(x) != m:
         raise FileError(
             f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
-            f"{listed(map(shown, x), len(x))}: name as many as the model has."
+            f"{listed(map(quoted, x), len(x))}: name as many as the model has."
         )
     return Points(table.read(x, callback), FIRST, named("input", x))
 
 
 def named(what: str, columns: Sequence[str]) -> str:
     """'inputs x1, x2'."""
-    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(shown, columns), len(columns))}"
+    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(quoted, columns), len(columns))}"
