@@ -20,7 +20,7 @@ OUTPUT, INPUT = "{output}", "{input}"
 
 
 def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:
-    """The columns that are meant by what was given for one of `inputs`, `outputs` and `jacobians`."""
+    """The columns that are meant by what was given for one of `inputs`, `outputs`, `jacobians` and `weights`."""
     chosen = tuple(name for text in given for part in parts(table, text) for name in meant(table, part, option))
     if given and not chosen:
         raise FileError(f"{table.path}: `{option}` names no column: it holds {table.holds()}.")
@@ -101,5 +101,6 @@ def check_distinct(table: Table, chosen: Sequence[str]) -> None:
     if twice:
         names = listed(map(shown, twice), len(twice))
         raise FileError(
-            f"{table.path}: {names} cannot be two of input, output and Jacobian at once: name each column in one place."
+            f"{table.path}: {names} cannot be two of input, output, Jacobian and weights at once: name each column in "
+            f"one place."
         )

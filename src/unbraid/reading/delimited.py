@@ -26,7 +26,7 @@ from unbraid.printable import shown
 from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
 from unbraid.reading.header import BLANKS, find_header, is_number, rows
-from unbraid.reading.sources import Table
+from unbraid.reading.sources import Gaps, Table
 
 LINES = 20_000
 """How many are read at a time."""
@@ -57,7 +57,8 @@ class DelimitedTable(Table):
             advice = "put the names of the columns there" + (", or into the comment above" if header.lines > 1 else "")
             raise FileError(f"{path} has numbers in {where}: {advice}.")
 
-    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
+        gaps = gaps or Gaps()
         at = [self.columns.index(name) for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", 8 * most * len(at))
@@ -66,9 +67,9 @@ class DelimitedTable(Table):
         with self._opened() as lines:
             line = sum(1 for _ in islice(lines, self._header.lines))
             while block := list(islice(lines, LINES)):
-                values, taken = self._fast(block, at), len(block)
+                values, taken = self._fast(block, at, gaps), len(block)
                 if values is None:
-                    values, taken = self._carefully(chain(block, lines), len(block), line, at)
+                    values, taken = self._carefully(chain(block, lines), len(block), line, at, gaps)
                 table[S : S + len(values)] = values
                 S += len(values)
                 line += taken
@@ -78,7 +79,7 @@ class DelimitedTable(Table):
             raise FileError(f"{self.path} has names in {self._line_of_names()} but no numbers below.")
         return table[:S]
 
-    def _fast(self, block: list[str], at: list[int]) -> Array | None:
+    def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
         """The numbers in a block of lines, or None where anything is out of the ordinary."""
         separator: str | None = self._header.separator
         expected = len(self.columns) - 1
@@ -92,9 +93,11 @@ class DelimitedTable(Table):
             values: Array = np.loadtxt(block, delimiter=separator, usecols=at, comments=None, ndmin=2)
         except ValueError:
             return None
-        return values if len(values) == len(block) and np.isfinite(values).all() else None
+        gappy = [self.columns[index] in gaps for index in at]
+        known = np.isfinite(values) | (np.isnan(values) & gappy)
+        return values if len(values) == len(block) and known.all() else None
 
-    def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int]) -> tuple[Array, int]:
+    def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int], gaps: Gaps) -> tuple[Array, int]:
         """The numbers in the next `count` lines, or a few more where a quoted text goes on; and how many they were."""
         reader = rows(lines, self._header.separator)
         values = []
@@ -105,10 +108,10 @@ class DelimitedTable(Table):
             if row is None:
                 break
             if any(map(str.strip, row)) or len(row) > 1:  # else the line is empty
-                values.append(self._numbers(row, line, at))
+                values.append(self._numbers(row, line, at, gaps))
         return np.array(values, dtype=np.float64).reshape(-1, len(at)), reader.line_num
 
-    def _numbers(self, row: list[str], line: int, at: list[int]) -> list[float]:
+    def _numbers(self, row: list[str], line: int, at: list[int], gaps: Gaps) -> list[float]:
         """The numbers in one row."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
@@ -116,16 +119,19 @@ class DelimitedTable(Table):
                 f"{self.path}, line {line}, has {entries}, and {self._line_of_names()} has {names}: repair or remove "
                 f"that line."
             )
-        for index in at:
-            text = row[index].strip()
-            if not is_number(text) or not math.isfinite(float(text)):
-                said = f'has "{shown(text)}", which is not a finite number' if text else "is empty"
-                comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
-                raise FileError(
-                    f"{self.path}, line {line}, column {shown(self.columns[index])}, {said}: repair or remove that "
-                    f"line.{comma}"
-                )
-        return [float(row[index]) for index in at]
+        return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
+
+    def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:
+        """The number in one cell."""
+        value = float(text or math.nan) if is_number(text) or not text else math.inf
+        empty = math.isnan(value)
+        if math.isfinite(value) or (empty and column in gaps):
+            return value
+        said = f'has "{shown(text)}", which is not a finite number' if text else "is empty"
+        comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
+        raise FileError(
+            f"{self.path}, line {line}, column {shown(column)}, {said}: {gaps.advice(column, 'line', empty)}{comma}"
+        )
 
     def _line_of_names(self) -> str:
         return "the first line" if self._header.lines == 1 else f"line {self._header.lines}"

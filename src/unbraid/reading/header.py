@@ -85,8 +85,7 @@ def find_header(lines: Iterator[str]) -> Header | None:
     comment, comments = "", 0
     line = next(lines, "")
     while line.startswith(COMMENT) or (comments and line and not line.strip()):
-        if line.startswith(COMMENT):
-            comment = line.lstrip(COMMENT)
+        comment = line.lstrip(COMMENT).strip() or comment
         comments += 1
         line = next(lines, "")
     named = split(iter([comment]), comments) if comments else None
@@ -112,7 +111,8 @@ def split(lines: Iterator[str], before: int) -> Header | None:
 
 def between_numbers(line: str, named: Header) -> str | None:
     """What separates a line of numbers into as many as there are names, which may be separated otherwise; or None."""
-    for separator in (named.separator, *SEPARATORS, BLANKS):
+    separators: tuple[str, ...] = (named.separator, *SEPARATORS, BLANKS)
+    for separator in separators:
         row = next(rows(iter([line]), separator))
         if len(row) == len(named.names) and any(map(is_number, row)):
             return separator
