@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo   decouple a known function and draw the result"
-	@echo "make test   lint, types, tests, doctests and the README's code"
+	@echo "make test   lint, types, tests, doctests, the code of pages, the site"
 	@echo "make lint   lint and types only"
 	@echo "make docs   the documentation site, its examples executed"
 	@echo "make clean  remove what these leave behind, but not $(VENV)"
@@ -29,7 +29,7 @@ docs: $(VENV)/.installed-dev
 	@echo "The site is at build/docs/index.html"
 
 clean:
-	rm -rf build docs/gallery docs/sg_execution_times.rst dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build docs/gallery dist unbraid-demo .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

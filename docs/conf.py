@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/**/*.json"]
+smartquotes_action = "D"  # dashes only: g' is a derivative
 nitpicky = False  # NumPy's types would need its inventory, from the network
 default_role = "py:obj"  # `Problem` in a docstring is a link where there is such a name
 highlight_language = "none"  # formulas stand in code blocks
@@ -42,7 +43,6 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_ivar = True
-napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 
 sphinx_gallery_conf = {
@@ -56,7 +56,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
-    "min_reported_time": 0,
+    "write_computation_times": False,  # its table asks the network for scripts
     "capture_repr": (),  # what is shown is printed
     "image_srcset": ["2x"],
 }
@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"unbraid {release}"
 html_static_path = ["_static"]
+html_sidebars = {"index": [], "start": [], "method": []}  # they have no pages below them
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -71,13 +72,12 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
+    "footer_start": [],
     "footer_end": [],
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
 }
 html_context = {"default_mode": "auto"}
-copyright = "BSD-3-Clause"
 
 ELSEWHERE = {
     "../README.md": "index.md",

@@ -2,9 +2,9 @@
 Noisy measurements, no Jacobians
 ================================
 
-Often there are only measured values: no function to call, no Jacobians, and noise. Then decoupling is a method of
-regression, a relative of projection pursuit. When is it a good one? Two kinds of data tell, one that it is made for
-and one that it is not.
+Often there are only measured values: no function to call, no Jacobians, and noise. Then
+decoupling is a method of regression, a relative of projection pursuit. When is it a good
+one? Two kinds of data tell, one that it is made for and one that it is not.
 """
 
 import warnings
@@ -21,8 +21,8 @@ from sklearn.linear_model import LinearRegression
 import unbraid as ub
 
 # %%
-# The first kind: six inputs, but the output depends on three combinations of them only, through a sine each. 300
-# samples with 10 % noise.
+# The first kind: six inputs, but the output depends on three combinations of them only,
+# through a sine each. 300 samples with 10 % noise.
 
 
 def measured(seed):
@@ -43,17 +43,18 @@ fit = fitted(0)
 print(fit)
 
 # %%
-# The error at the samples is about that of the noise, 10 %, as it should be. The curves that were found, laid on the
-# true ones:
+# The error at the samples is about that of the noise, 10 %, as it should be. The curves
+# that were found, laid on the true ones:
 
 ub.plots.branches(fit, truth)
 plt.show()
 
 # %%
-# What counts is the error on fresh points, without noise. Beside it a Gaussian process with a length scale for each
-# input, and a linear model. The system above and two others:
+# What counts is the error on fresh points, without noise. Beside it a Gaussian process
+# with a length scale for each input, and a linear model. The system above and two others:
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # length scales of inputs that do nothing grow without bound
+# length scales of inputs that do nothing grow without bound
+warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 def rivals(X):
@@ -62,42 +63,47 @@ def rivals(X):
     return {"Gaussian process": process, "linear model": LinearRegression()}
 
 
-def errors(problem, points, values, **models):
-    predicted = {name.replace("_", " "): model(points)[:, 0] for name, model in models.items()}
+def errors(problem, points, values, models):
+    predicted = {name: model(points)[:, 0] for name, model in models.items()}
     for name, rival in rivals(problem.X).items():
         predicted[name] = rival.fit(problem.X, problem.F[:, 0]).predict(points)
-    return {name: ub.metrics.output_errors(values, value).item() for name, value in predicted.items()}
+    return {
+        name: ub.metrics.output_errors(values, value).item()
+        for name, value in predicted.items()
+    }
 
 
 for seed in (0, 1, 2):
     problem, truth, fresh = measured(seed)
-    of_sines = errors(problem, fresh, truth(fresh)[:, 0], unbraid=fitted(seed).model)
-    print(f"system {seed}: " + ", ".join(f"{name} {error:.1f} %" for name, error in of_sines.items()))
+    of_sines = errors(problem, fresh, truth(fresh)[:, 0], {"unbraid": fitted(seed).model})
+    line = ", ".join(f"{name} {error:.1f} %" for name, error in of_sines.items())
+    print(f"system {seed}: {line}")
 
 # %%
-# A Gaussian process has to learn a function of six inputs from 300 points. Decoupling has to find three directions
-# and three curves.
+# A Gaussian process has to learn a function of six inputs from 300 points. Decoupling has
+# to find three directions and three curves.
 #
 # Where it does not fit
 # ---------------------
-# The second kind is Friedman's function, a classic test of regression methods: 10 sin(π x₁ x₂) + 20 (x₃ − ½)² + 10 x₄
-# + 5 x₅, with five more inputs that do nothing, and noise of variance 1. Its first term is no curve of one
-# combination of x₁ and x₂, so several branches have to share it.
+# The second kind is Friedman's function, a classic test of regression methods: 10 sin(π
+# x₁ x₂) + 20 (x₃ − ½)² + 10 x₄ + 5 x₅, with five more inputs that do nothing, and noise
+# of variance 1. Its first term is no curve of one combination of x₁ and x₂, so several
+# branches have to share it.
 
 problem = ub.Problem(*make_friedman1(300, n_features=10, noise=1.0, random_state=0))
 points, values = make_friedman1(1000, n_features=10, noise=0.0, random_state=1)
-models = {
-    f"unbraid,_rank_{rank}": ub.decouple(problem, rank=rank, basis=ub.SmoothingSpline(), starts=8, rng=0).model
-    for rank in (3, 5)
-}
-of_friedman = errors(problem, points, values, **models)
+models = {}
+for rank in (3, 5):
+    fit = ub.decouple(problem, rank, basis=ub.SmoothingSpline(), starts=8, rng=0)
+    models[f"unbraid, rank {rank}"] = fit.model
+of_friedman = errors(problem, points, values, models)
 for name, error in of_friedman.items():
     print(f"{name:16s} {error:5.1f} %")
 
 # %%
-# More branches help, but the Gaussian process wins clearly: Friedman's function is additive but for one pair of
-# inputs, and a Gaussian process finds that out by its length scales. Decoupling spends its branches on imitating a
-# product.
+# More branches help, but the Gaussian process wins clearly: the function is smooth in
+# five inputs, and which five a Gaussian process finds out by its length scales. Decoupling
+# spends its branches on imitating a product.
 
 figure, panels = plt.subplots(1, 2, figsize=(9.0, 2.8), layout="constrained")
 for panel, title, found in (
@@ -114,5 +120,6 @@ for panel, title, found in (
 plt.show()
 
 # %%
-# So try both, and hold samples out: ``ub.select`` does that for ranks and degrees of freedom, and :doc:`/choosing`
-# has measurements on more systems. If Jacobians can be had, take them: they are worth many samples.
+# So try both, and hold samples out: ``ub.select`` does that for ranks and degrees of
+# freedom, and :doc:`/choosing` has measurements on more systems. If Jacobians can be had,
+# take them: they are worth many samples.

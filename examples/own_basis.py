@@ -2,17 +2,18 @@
 A basis of your own
 ===================
 
-Branches are made of splines or polynomials, unless you have something else in mind. Say a branch should be made of
-tanh steps,
+Branches are made of splines or polynomials, unless you have something else in mind. Say a
+branch should be made of tanh steps,
 
     g(u) = a₀ + a₁ t + Σ_k a_(k+1) tanh((t − t_k) / w),
 
-t being u scaled to [−1, 1] and t_k evenly spaced. Then the whole model W1 g(W0 x) + bias can be written as an
-ordinary network with one layer of tanh units, which any inference engine runs.
+t being u scaled to [−1, 1] and t_k evenly spaced. Then the whole model W1 g(W0 x) + bias
+can be written as an ordinary network with one layer of tanh units, which any inference
+engine runs.
 
-A basis is two classes. The *specification* holds no data. *Placing* it on branch inputs u fixes what depends on them,
-here their range, for all starts and branches at once: these are leading axes of every array. The placement knows its
-functions and how to fit them.
+A basis is two classes. The *specification* holds no data. *Placing* it on branch inputs u
+fixes what depends on them, here their range, for all starts and branches at once: these
+are leading axes of every array. The placement knows its functions and how to fit them.
 """
 
 from dataclasses import dataclass, replace
@@ -52,7 +53,8 @@ class TanhSteps(Basis):
 
 
 # %%
-# Now the placement. The mathematics is in ``design``: the functions and their first two derivatives at u.
+# Now the placement. The mathematics is in ``design``: the functions and their first two
+# derivatives at u.
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,11 @@ class PlacedSteps(Placement):
         one, zero, width = np.ones_like(t), np.zeros_like(t), 2.0 / self.steps
         step = np.tanh((t - np.linspace(-1, 1, self.steps)) / width)
         slope = (1 - step**2) / width
-        parts = [(one, t, step), (zero, one, slope), (zero, zero, -2 * step * slope / width)][derivative]
+        parts = [
+            (one, t, step),
+            (zero, one, slope),
+            (zero, zero, -2 * step * slope / width),
+        ][derivative]
         return np.concatenate(parts, axis=-1) * (2 / (high - low)[..., None]) ** derivative
 
     def at(self, u):
@@ -99,7 +105,9 @@ class PlacedSteps(Placement):
     def is_constant(self, a):
         return np.all(a[..., 1:] == 0.0, axis=-1)
 
-    def shape_coefficients(self, a, order):  # all steps go up: the branch increases, and that is all we can certify
+    def shape_coefficients(
+        self, a, order
+    ):  # all steps go up: the branch increases, and that is all we can certify
         known = a[..., 1:] if order == 1 else -np.ones_like(a)
         return known, np.zeros_like(known)
 
@@ -118,7 +126,9 @@ class PlacedSteps(Placement):
         return replace(self, range=np.where(which[:, None, None], other.range, self.range))
 
     def joined(self, others):
-        return replace(self, range=np.concatenate([self.range, *(other.range for other in others)]))
+        return replace(
+            self, range=np.concatenate([self.range, *(other.range for other in others)])
+        )
 
     def moved(self, scale, shift):
         return replace(self, range=self.range * scale[..., None] + shift[..., None])
@@ -134,8 +144,8 @@ ub.plots.branches(fit, truth)
 plt.show()
 
 # %%
-# Is it a good basis? Beside cubic splines with as many coefficients, errors of the worse output on 1,000 fresh
-# points:
+# Is it a good basis? Beside cubic splines with as many coefficients, errors of the worse
+# output on 1,000 fresh points:
 
 fresh = np.random.default_rng(1).uniform(-1.5, 1.5, (1000, 2))
 for size in (9, 13, 17, 21):
@@ -144,7 +154,7 @@ for size in (9, 13, 17, 21):
         for basis in (TanhSteps(size - 2), ub.BSpline(df=size - 1))
     ]
     worst = [ub.metrics.output_errors(truth(fresh), model(fresh)).max() for model in models]
-    print(f"{size} coefficients: tanh steps {worst[0]:.2f} %, cubic splines {worst[1]:.2f} %")
+    print(f"{size} coefficients: tanh {worst[0]:.2f} %, cubic splines {worst[1]:.2f} %")
 
 # %%
 # Saving works once files may hold the basis:
@@ -156,7 +166,8 @@ with TemporaryDirectory() as folder:
 print("the same after loading:", np.array_equal(loaded(problem.X), fit.model(problem.X)))
 
 # %%
-# And here is the network: f(x) = A tanh(B x + b) + C x + c, with three times ten units.
+# And here is the network: f(x) = A tanh(B x + b) + C x + c, with three times ten units,
+# the same function within the ranges of the samples (beyond them a branch is linear):
 
 model, steps = fit.model, fit.basis.steps
 low, high = np.array([branch.domain for branch in model.branches]).T
@@ -169,4 +180,5 @@ A = (model.W1[:, :, None] * a[:, 2:]).reshape(model.n, -1)
 C, c = model.W1 @ (a[:, 1:2] * T), model.W1 @ (a[:, 0] + a[:, 1] * t0) + model.bias
 
 network = np.tanh(problem.X @ B.T + b) @ A.T + problem.X @ C.T + c
-print(f"{len(b)} units; differs from the model by {np.abs(network - model(problem.X)).max():.1e} at most")
+off = np.abs(network - model(problem.X)).max()
+print(f"{len(b)} units; differs from the model by {off:.1e} at most")

@@ -2,12 +2,13 @@
 The paper's f_trig
 ==================
 
-De Jonghe and Ishteva test their method on a function of two inputs and two outputs that is made of three
-trigonometric curves:
+De Jonghe and Ishteva test their method on a function of two inputs and two outputs that
+is made of three trigonometric curves:
 
     f(x) = W1 g(W0 x),  g(u) = (sin u₁ + 2,  cos 2u₂ − 1.5,  sin 2u₃ + u₃/2).
 
-Two outputs mix three curves, so nothing of g is visible in f itself. Can it be pulled apart from 100 samples?
+Two outputs mix three curves, so nothing of g is visible in f itself. Can it be pulled
+apart from 100 samples?
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,8 @@ problem, truth = ub.datasets.trig(S=100, rng=0)
 print(problem)
 
 # %%
-# This is all there is to look at: two surfaces, and 100 points with a value and a Jacobian each.
+# This is all there is to look at: two surfaces, and 100 points with a value and a
+# Jacobian each.
 
 x1, x2 = np.meshgrid(np.linspace(-1.5, 1.5, 121), np.linspace(-1.5, 1.5, 121))
 surface = truth(np.stack([x1.ravel(), x2.ravel()], axis=1)).reshape(121, 121, 2)
@@ -42,8 +44,9 @@ fit = ub.decouple(problem, rank=3, basis=ub.BSpline(df=20), rng=0)
 print(fit)
 
 # %%
-# The starts agree on the directions. Laid on the true curves (a branch may be flipped and scaled against its row of
-# W0 and its column of W1), the found ones cannot be told from them:
+# The starts agree on the directions. Laid on the true curves (a branch may be flipped and
+# scaled against its row of W0 and its column of W1), the found ones cannot be told from
+# them:
 
 ub.plots.branches(fit, truth)
 plt.show()
@@ -51,10 +54,12 @@ plt.show()
 # %%
 # The same without Gauss–Newton, and with older methods
 # -----------------------------------------------------
-# Three branches of two inputs and two outputs are more than the Jacobians determine as a tensor: 2 r (r − 1) ≤ m (m −
-# 1) n (n − 1) does not hold. A method that decomposes the tensor first and looks for curves later (Dreesen 2015) is
-# lost here. CMTF-BSD, the paper's own, ties the decomposition to the curves in every sweep and gets there. How far
-# are the directions found from the true ones, and how large are errors on 1,000 fresh points?
+# Three branches of two inputs and two outputs are more than the Jacobians determine as a
+# tensor: 2 r (r − 1) ≤ m (m − 1) n (n − 1) does not hold. A method that decomposes the
+# tensor first and looks for curves later (Dreesen 2015) is lost here. CMTF-BSD, the
+# paper's own, ties the decomposition to the curves in every sweep and gets there. How far
+# are the directions found from the true ones, and how large are errors on 1,000 fresh
+# points?
 
 fresh = np.random.default_rng(1).uniform(-1.5, 1.5, (1000, 2))
 contenders = {
@@ -65,15 +70,15 @@ contenders = {
 }
 for name, (method, basis) in contenders.items():
     starts = 1 if name.startswith("CMTF") else 16
-    model = ub.decouple(problem, rank=3, basis=basis, method=method, starts=starts, rng=0).model
+    model = ub.decouple(problem, 3, basis=basis, method=method, starts=starts, rng=0).model
     angle = ub.metrics.direction_angles(truth.W0, model.W0).max()
     errors = ub.metrics.output_errors(truth(fresh), model(fresh))
     print(f"{name:23s} {angle:8.3f}°   errors {errors[0]:7.3f} and {errors[1]:7.3f} %")
 
 # %%
-# What is left of the second and the third comes mostly from the few fresh points beyond the range of u that the
-# samples covered: there a spline goes on linearly. A ``SmoothingSpline`` first goes on as a polynomial, which sines
-# forgive.
+# What is left of the second and the third comes mostly from the few fresh points beyond
+# the range of u that the samples covered: there a spline goes on linearly. A
+# ``SmoothingSpline`` first goes on as a polynomial, which suits these curves.
 #
 # How many degrees of freedom?
 # ----------------------------
@@ -84,10 +89,9 @@ draws = [ub.datasets.trig(S=100, rng=seed)[0] for seed in range(3)]
 printed = ub.methods.dejonghe2025(coupling=1e-4)
 
 
-def worst(problem, df, method, starts):
-    return ub.decouple(
-        problem, rank=3, basis=ub.BSpline(df=df), method=method, starts=starts, rng=0
-    ).output_errors.max()
+def worst(problem, df, **settings):
+    fit = ub.decouple(problem, rank=3, basis=ub.BSpline(df=df), **settings, rng=0)
+    return fit.output_errors.max()
 
 
 figure, panel = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
@@ -95,7 +99,9 @@ for name, method, starts, look in (
     ("CMTF-BSD as printed, one start", printed, 1, "s--"),
     ("the default", None, 8, "o-"),
 ):
-    errors = [[worst(draw, df, method, starts) for draw in draws] for df in dfs]
+    errors = [
+        [worst(draw, df, method=method, starts=starts) for draw in draws] for df in dfs
+    ]
     panel.plot(dfs, np.median(errors, axis=1), look, label=name)
 panel.axhline(1.0, color="grey", linestyle=":", linewidth=1.0)
 panel.set(xlabel="df", ylabel="error of the worse output, %", yscale="log", xticks=dfs)
@@ -105,6 +111,6 @@ panel.legend(frameon=False)
 plt.show()
 
 # %%
-# Errors fall as splines get finer, and the default is never above CMTF-BSD, whose sweeps stop near the minimiser and
-# not at it. The paper's claim, errors below 1 % (the dotted line) from df = 12 on, is looked at with 30 draws a cell
-# in :doc:`/reproduction`.
+# Errors fall as splines get finer, and the default is never above CMTF-BSD, whose sweeps
+# stop near the minimiser and not at it. The paper's claim, errors below 1 % (the dotted
+# line) from df = 12 on, is looked at with 30 draws a cell in :doc:`/reproduction`.

@@ -235,6 +235,8 @@ def test_a_tap_lights_a_branch_until_the_next_tap_elsewhere(browser: Chrome, pag
     box.click()
     [says] = seen(browser, ".says")
     assert says.text.startswith("Branch 3, ")
+    below = browser.execute_script("return arguments[0].getBoundingClientRect().bottom - window.innerHeight", says)
+    assert below <= 1.0, "what is lit is told where it can be seen"
     keep_screenshot(browser, "trig-tapped", whole=False)
     [title] = seen(browser, "h1")
     title.click()

@@ -238,6 +238,27 @@ def test_one_branch_one_input_one_output_make_a_page(tmp_path: Path) -> None:
     assert "One branch reproduces the output to" in Page(written(fit, tmp_path)).text
 
 
+def test_a_constant_output_does_not_spoil_the_verdict(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
+    F = np.stack([np.tanh(X[:, 0]), np.full(60, 0.1)], axis=1)
+    fit = ub.decouple(ub.Problem(X, F), 1, starts=2, rng=0)
+    text = Page(written(replace(fit, output_errors=np.array([0.2, np.inf])), tmp_path)).text
+    assert "One branch reproduces the output that varies to 0.2 %." in text
+    assert "it does not vary" in text
+
+
+def test_a_hundred_branches_make_a_page_below_a_megabyte(tmp_path: Path) -> None:
+    problem, _ = ub.datasets.random_system(n=4, m=4, r=1, S=60, kind="sine", rng=0)
+    branch = ub.decouple(problem, 1, starts=1, rng=0).model.branches[0]
+    rng = np.random.default_rng(0)
+    model = ub.DecoupledModel(rng.normal(size=(100, 30)), rng.normal(size=(30, 100)), [branch] * 100)
+    X = rng.uniform(-1.0, 1.0, (50, 30))
+    page = written(model, tmp_path, problem=ub.Problem(X, model(X)))
+    assert "The 30 branches that matter most have figures" in page
+    assert page.count('<article class="card"') == 100
+    assert len(page.encode()) < 1_000_000
+
+
 def test_certificates_are_on_the_page(tmp_path: Path) -> None:
     problem, _ = ub.datasets.monotone(S=60, rng=0)
     fit = ub.decouple(problem, 3, basis=ub.BSpline(df=10), constraint=ub.Increasing(), starts=2, rng=0)

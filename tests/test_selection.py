@@ -240,9 +240,9 @@ def test_the_measure_is_zero_for_the_truth_and_one_for_a_constant() -> None:
     flat = ub.DecoupledModel(np.eye(2), np.zeros((2, 2)), [ub.datasets.trig(rng=0)[1].branches[0]] * 2)
     assert problem.F is not None
     mean = flat.through(problem.X, problem.F)
-    assert Scale.of(problem).squares(problem, mean).mean() == pytest.approx(1.0)
+    assert Scale.of(problem).squares(problem, mean, np.arange(problem.S)).mean() == pytest.approx(1.0)
     other, truth = ub.datasets.trig(rng=0)
-    assert Scale.of(other).squares(other, truth).max() < 1e-25
+    assert Scale.of(other).squares(other, truth, np.arange(other.S)).max() < 1e-25
 
 
 def test_the_measure_does_not_depend_on_units() -> None:
@@ -253,7 +253,10 @@ def test_the_measure_does_not_depend_on_units() -> None:
     x, f = np.array([10.0, 0.1]), np.array([3.0, 1e-3])
     scaled = ub.Problem(problem.X * x, problem.F * f, problem.J * f[:, None] / x)
     changed = ub.DecoupledModel(other.W0 / x, other.W1 * f[:, None], other.branches)
-    expected, found = Scale.of(problem).squares(problem, other), Scale.of(scaled).squares(scaled, changed)
+    expected, found = (
+        Scale.of(problem).squares(problem, other, np.arange(problem.S)),
+        Scale.of(scaled).squares(scaled, changed, np.arange(scaled.S)),
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -422,3 +425,25 @@ def test_auto_does_not_go_with_init() -> None:
     _, truth = ub.datasets.trig(rng=0)
     with pytest.raises(SettingError, match="init has a rank of its own"):
         ub.decouple(PROBLEM, "auto", init=truth)
+
+
+def test_gaps_are_left_out_of_held_out_errors() -> None:
+    problem, _ = ub.datasets.random_system(n=2, m=3, r=2, S=100, rng=0)
+    assert problem.F is not None
+    F, J = problem.F.copy(), np.array(problem.J)
+    F[3, 0], F[7], J[20, 1, 2] = np.nan, np.nan, np.nan
+    holes = ub.select(ub.Problem(problem.X, F, J, missing="mask"), ranks=[1, 2, 3], rng=0)
+    assert holes.recommended.rank == 2
+    assert np.isfinite([row.error for row in holes.rows]).all()
+
+
+def test_samples_of_little_weight_count_little_in_held_out_errors() -> None:
+    problem, _ = ub.datasets.random_system(n=1, m=3, r=2, S=120, rng=1)
+    assert problem.F is not None
+    wrong = problem.F.copy()
+    wrong[:20] += 9.0 * np.std(problem.F)
+    for weight in (0.0, 1e-9):
+        weights = np.r_[np.full(20, weight), np.ones(100)]
+        weighted = ub.select(ub.Problem(problem.X, wrong, problem.J, weights=weights), ranks=[1, 2, 3], rng=0)
+        assert weighted.recommended.rank == 2
+        assert weighted.chosen.error < 1e-6

@@ -309,3 +309,28 @@ def test_filling_takes_the_nearest_known_entries() -> None:
     assert whole.complete
     known = ~np.isnan(np.asarray(gappy.J))
     np.testing.assert_array_equal(np.asarray(whole.J)[known], np.asarray(problem.J)[known])
+
+
+def test_an_output_without_any_value_is_said_to_have_an_open_constant() -> None:
+    problem, _ = ub.datasets.trig(S=100, rng=0)
+    assert problem.F is not None
+    F = problem.F.copy()
+    F[:, 1] = np.nan
+    fit = ub.decouple(ub.Problem(problem.X, F, problem.J, missing="mask"), 3, starts=4, rng=0)
+    assert any("No value of output 2 is known" in note for note in fit.notes)
+    some = problem.F.copy()
+    some[5:, 1] = np.nan
+    model = fit.model.through(problem.X, some)
+    assert ub.metrics.output_errors(problem.F, model(problem.X)).max() < 2.0
+
+
+def test_values_at_one_point_only_are_refused() -> None:
+    with pytest.raises(ub.UnbraidError, match="All 100 points in X are the same"):
+        ub.decouple(ub.Problem(np.ones((100, 3)), np.arange(100.0)), 1)
+
+
+def test_jacobians_that_contradict_the_values_are_noted() -> None:
+    problem, _ = ub.datasets.trig(S=100, rng=0)
+    assert problem.J is not None
+    fit = ub.decouple(ub.Problem(problem.X, problem.F, problem.J.swapaxes(1, 2)), 3, starts=4, rng=0)
+    assert any("contradict" in note or "belong together" in note for note in fit.notes), fit.notes

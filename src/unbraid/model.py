@@ -12,7 +12,7 @@ from unbraid.arrays import Array
 from unbraid.branch import Branch
 from unbraid.errors import DataError
 from unbraid.kernels.factors import khatri_rao
-from unbraid.problem import check_finite, counted, numbers, read_only
+from unbraid.problem import check_finite, check_known, counted, numbers, read_only
 
 
 class DecoupledModel:
@@ -93,7 +93,8 @@ class DecoupledModel:
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
         """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.
 
-        For models found from Jacobians alone, which leave one constant per output open.
+        For models found from Jacobians alone, which leave one constant per output open. Values that are NaN are left
+        out, and an output without any keeps its constant.
 
         Examples
         --------
@@ -108,8 +109,10 @@ class DecoupledModel:
         values = values[:, None] if values.ndim == 1 == self.n and points.ndim == 2 else values
         if values.shape != (*points.shape[:-1], self.n):
             raise DataError(f"F must be {(*points.shape[:-1], self.n)}, one row a point, got shape {values.shape}.")
-        check_finite("F", values)
-        missing = (values - self(points)).reshape(-1, self.n).mean(axis=0)
+        check_known("F", values, "mask")
+        off = (values - self(points)).reshape(-1, self.n)
+        known = ~np.isnan(off)
+        missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)
         return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
 
     def _points(self, X: npt.ArrayLike) -> Array:

@@ -13,6 +13,8 @@ from unbraid.status import Status
 
 POOR = 50.0
 """An output error, in %, above which a model explains next to nothing of the output."""
+CONTRADICTED = 130.0
+"""An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
 GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 """An Error(J) below and an output error in % above these do not go together."""
 
@@ -45,6 +47,13 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
             "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
             "which fit.model.through(X, F) sets from values."
         )
+    if problem.F is not None and not problem.complete:
+        open_constants = np.flatnonzero(np.isnan(problem.F).all(axis=0))
+        if open_constants.size:
+            yield (
+                f"No value of output {', '.join(str(i + 1) for i in open_constants[:6])} is known: Jacobians leave its "
+                "constant open, which fit.model.through(X, F) sets from values."
+            )
     if problem.J is None:
         yield (
             "Values alone: the search began with rough Jacobians from neighbouring samples, the fit is to the values. "
@@ -66,12 +75,18 @@ def on_errors(jacobian_error: float | None, output_errors: Array | None) -> Iter
     """Whether the model explains the data."""
     if output_errors is None:
         return
-    if jacobian_error is not None and jacobian_error < GOOD_SLOPES and output_errors.max() > BAD_VALUES:
+    worst = float(np.nanmax(output_errors, initial=0.0))
+    if jacobian_error is not None and jacobian_error < GOOD_SLOPES and worst > BAD_VALUES:
         yield (
             "Jacobians are fitted well and values are not: F and J do not seem to belong together. Check the units "
             "and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
         )
-    elif output_errors.max() > POOR:
+    elif jacobian_error is not None and worst > CONTRADICTED:
+        yield (
+            "The values are predicted worse than by their mean, so F and J seem to contradict each other: check the "
+            "units and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+        )
+    elif worst > POOR:
         which = ", ".join(str(i + 1) for i in np.flatnonzero(output_errors > POOR)[:6])
         yield f"The model explains little of output {which}: try a larger rank or df, or more starts."
 

@@ -142,12 +142,12 @@ def output_rows(subject: Subject) -> list[OutputRow]:
     residual = np.abs(F - subject.model(subject.problem.X))
     known = np.where(np.isnan(residual), -1.0, residual)
     at = known.argmax(axis=0)
-    largest = float(np.nanmax(errors, initial=0.0)) or 1.0
+    largest = float(np.max(errors, where=np.isfinite(errors), initial=0.0)) or 1.0
     rows = [
         OutputRow(
             subject.outputs[i],
             in_percent(float(errors[i])),
-            0.0 if np.isnan(errors[i]) else float(errors[i]) / largest,
+            float(errors[i]) / largest if np.isfinite(errors[i]) else 0.0,
             grade(float(errors[i])),
             plain(float(np.sqrt(np.nanmean(residual[:, i] ** 2)))),
             f"{plain(float(known[at[i], i]))} at sample {at[i]}",

@@ -18,8 +18,8 @@ WEAK = 0.05
 NOTHING = 0.01
 """A share of the largest weight below which an edge is not drawn at all."""
 CURVE_POINTS = 48
-LIT = 12
-"""Edges of a branch on each side that are drawn at all: weaker ones would say nothing."""
+MOST_LIT = 240
+"""Edges on each side that are drawn at all: weaker ones would say nothing, and make the page large."""
 NAMED = 4
 """How many ends of a branch are named."""
 
@@ -210,13 +210,13 @@ def curve(branch: Branch, x: float, y: float, width: float, height: float) -> st
 def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], boxes: Sequence[Box]) -> list[Edge]:
     """The edges of one side, weights (r, nodes); strong ones come last, on top of weak ones."""
     largest = float(np.abs(weights).max()) or 1.0
-    each = max(2, MOST_EDGES // len(boxes))
+    each, at_all = max(2, MOST_EDGES // len(boxes)), max(3, MOST_LIT // len(boxes))
     found = []
     for j, box in enumerate(boxes):
         size = np.abs(weights[j]) / largest
         place = np.argsort(np.argsort(-size, kind="stable"))
         for k, node in enumerate(nodes):
-            if size[k] < NOTHING or place[k] >= LIT:
+            if size[k] < NOTHING or place[k] >= at_all:
                 continue
             weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
             fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)

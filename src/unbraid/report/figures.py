@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unbraid import plots
+from unbraid.arrays import IndexArray
 from unbraid.fit import Fit
+from unbraid.model import DecoupledModel
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
 from unbraid.plots.residuals import FEW
 from unbraid.problem import Problem
@@ -58,6 +62,8 @@ USELESS = (
     r'<g id="patch_1">.*?</g>',  # the background
 )
 """What the page does not need of a figure."""
+MOST_FIGURES = 30
+"""Branches that have a figure each: more would make the page too large."""
 BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
 
 
@@ -83,27 +89,42 @@ def new_figure(
     return figure, axes
 
 
-def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup]:
-    """One a branch, in the model's order. What else there is to say of it stands beside the figure."""
+def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup | None]:
+    """One a branch, in the model's order; of very many, None for those that matter least.
+
+    What else there is to say of a branch stands beside its figure.
+    """
+    order = np.argsort(-subject.diagnostics.importance, kind="stable")
+    chosen = np.sort(order[:MOST_FIGURES])
+    truth = None if subject.truth is None else some_branches(subject.truth, chosen)
+    drawn: list[Markup | None] = [None] * subject.rank
     with page_look():
-        pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in range(subject.rank)]
-        plots.branches(subject.model, subject.truth, [axes for _, axes in pairs], subject.problem)
-        for j, (_, axes) in enumerate(pairs):
-            axes.set_xlabel(subscript("u", j + 1))
-            axes.set_ylabel(subscript("g", j + 1), y=0.69)
-            for strip in axes.child_axes:
-                strip.set_ylabel("slope")
-            for side in ("left", "center", "right"):
-                axes.set_title("", loc=side)
-            legend = axes.get_legend()
-            if legend is not None:
-                legend.remove()
-        drawn = []
-        for j, (figure, _) in enumerate(pairs):
-            drawn.append(inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}"))
+        pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in chosen]
+        plots.branches(some_branches(subject.model, chosen), truth, [axes for _, axes in pairs], subject.problem)
+        for done, (j, (figure, axes)) in enumerate(zip(chosen, pairs, strict=True), start=1):
+            plain_labels(axes, j + 1)
+            drawn[j] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
             if callback is not None:
-                callback(Progress("draw", j + 1, subject.rank))
-        return drawn
+                callback(Progress("draw", done, len(chosen)))
+    return drawn
+
+
+def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:
+    """A model of some branches of another."""
+    return DecoupledModel(model.W0[chosen], model.W1[:, chosen], [model.branches[j] for j in chosen], model.bias)
+
+
+def plain_labels(axes: Axes, number: int) -> None:
+    """Labels in letters of the page's typeface, and neither title nor legend: the page has them."""
+    axes.set_xlabel(subscript("u", number))
+    axes.set_ylabel(subscript("g", number), y=0.69)
+    for strip in axes.child_axes:
+        strip.set_ylabel("slope")
+    for side in ("left", "center", "right"):
+        axes.set_title("", loc=side)
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
 
 
 def residual_figure(subject: Subject) -> Markup:

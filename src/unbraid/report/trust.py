@@ -10,7 +10,7 @@ from unbraid.plots.residuals import FEW
 from unbraid.problem import counted
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
-from unbraid.report.words import in_percent, small
+from unbraid.report.words import in_percent, listed_words, plain, small
 
 
 def jacobian_words(subject: Subject) -> str:
@@ -20,12 +20,20 @@ def jacobian_words(subject: Subject) -> str:
     return "" if error is None else f"so slopes are off by {in_percent(100.0 * float(np.sqrt(error)))} of their size"
 
 
+def bias_words(subject: Subject) -> str:
+    """The bias of few outputs, in a sentence."""
+    if len(subject.outputs) > FEW:
+        return ""
+    parts = [f"{plain(entry)} in {name}" for name, entry in zip(subject.outputs, subject.model.bias, strict=True)]
+    return f"The bias is {listed_words(parts, FEW)}."
+
+
 def error_words(subject: Subject) -> str:
     """Which output has the largest error, in a sentence."""
     errors = subject.output_errors
-    if errors is None or np.isnan(errors).all():
+    if errors is None or not np.isfinite(errors).any():
         return ""
-    worst = int(np.nanargmax(errors))
+    worst = int(np.argmax(np.where(np.isfinite(errors), errors, -1.0)))
     error = f"{in_percent(float(errors[worst]))}, {grade(float(errors[worst]))}"
     if len(errors) == 1:
         return f"The error of {subject.outputs[0]} is {error}."

@@ -42,11 +42,13 @@ def verdict(subject: Subject) -> str:
         assert subject.jacobian_error is not None
         error = 100.0 * float(np.sqrt(subject.jacobian_error))
         return f"{who} {reproduce(error, s)} the Jacobians{how_well(error, True)}."
-    known = subject.output_errors[~np.isnan(subject.output_errors)]
-    worst = float(known.max()) if len(known) else float("nan")
-    what = outputs(len(subject.output_errors))
+    known = subject.output_errors[np.isfinite(subject.output_errors)]
+    if not len(known):
+        return f"{who} for outputs that do not vary, so that there is nothing to explain."
+    worst, what = float(known.max()), outputs(len(known), len(subject.output_errors))
     if worst >= POOR:
-        missed = [name for name, e in zip(subject.outputs, subject.output_errors, strict=True) if e >= POOR]
+        pairs = zip(subject.outputs, subject.output_errors, strict=True)
+        missed = [name for name, error in pairs if POOR <= error < np.inf]
         which = listed_words(missed, 4)
         return f"{who} {'leaves' if s else 'leave'} most of {which} unexplained: an error of {in_percent(worst)}."
     return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}."
@@ -78,15 +80,17 @@ def how_well(error: float, single: bool) -> str:
     return f"{rough}, with an error of {in_percent(error)}" + ("" if single else " in the worst")
 
 
-def outputs(count: int) -> str:
-    """'the output', 'both outputs', 'all five outputs'."""
+def outputs(varying: int, count: int) -> str:
+    """'the output', 'both outputs', 'all five outputs', 'the four outputs that vary'."""
+    if varying < count:
+        return f"the {'output that varies' if varying == 1 else f'{number(varying)} outputs that vary'}"
     return "the output" if count == 1 else "both outputs" if count == 2 else f"all {number(count)} outputs"
 
 
 def grade(error: float) -> str:
     """One error in words."""
-    if np.isnan(error):
-        return "no value known"
+    if not np.isfinite(error):
+        return "no value known" if np.isnan(error) else "it does not vary"
     for limit, word in ((EXACT, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
         if error < limit:
             return word
@@ -131,7 +135,7 @@ def on_errors(subject: Subject) -> Iterator[str]:
     errors = subject.output_errors
     if errors is None:
         return
-    worst = float(np.nanmax(errors)) if not np.isnan(errors).all() else 0.0
+    worst = float(np.max(errors, where=np.isfinite(errors), initial=0.0))
     if worst >= GOOD:
         yield (
             f"An error of {in_percent(worst)} is left. Where the samples are exact, try rank {subject.rank + 1} or a "

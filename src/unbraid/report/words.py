@@ -23,7 +23,7 @@ def percent(share: float) -> str:
 def in_percent(value: float) -> str:
     """'42 %', '0.31 %', '3e−7 %', from a number of percent; its parts stay on one line."""
     if not np.isfinite(value):
-        return "not defined" if np.isnan(value) else "unlimited"
+        return "–"
     if value == 0.0:
         text = "0"
     elif value < 1e-3:
@@ -35,7 +35,7 @@ def in_percent(value: float) -> str:
 
 def signed(value: float) -> str:
     """'+0.71', '−1.20', with a real minus."""
-    return (f"{value:+.2f}" if abs(value) < 9.995 else f"{value:+.3g}").replace("-", "−")
+    return (f"{value:+.2f}" if 0.095 <= abs(value) < 9.995 else f"{value:+.2g}").replace("-", "−")
 
 
 def small(value: float) -> str:

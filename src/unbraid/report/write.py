@@ -9,12 +9,12 @@ from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.report.cards import MANY, branch_cards, output_rows
 from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
-from unbraid.report.figures import branch_figures, course_figures, residual_figure
+from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
 from unbraid.report.packages import check_packages
 from unbraid.report.repeat import python_code, settings
 from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
-from unbraid.report.trust import answers, course_words, error_words, jacobian_words, residual_words
+from unbraid.report.trust import answers, bias_words, course_words, error_words, jacobian_words, residual_words
 from unbraid.report.verdict import MEANINGS, badges, next_steps, verdict
 
 
@@ -55,6 +55,8 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             course_words=course_words(subject),
             answers=list(answers(subject)),
             many=MANY,
+            most_figures=MOST_FIGURES,
+            bias=bias_words(subject),
             longest=max(map(len, subject.inputs + subject.outputs)),
             meanings=MEANINGS,
             steps=list(next_steps(subject)),

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from unbraid.problem import Problem
-from unbraid.selection.validation import Row, Settings, fold_means, standard_error
+from unbraid.selection.validation import Row, Settings, standard_error
 
 EXACT = 1e-8
 """A relative squared error below which held-out samples count as predicted exactly."""
@@ -28,7 +28,7 @@ CLEAR = 3.0
 def as_good(one: Row, other: Row) -> bool:
     """Whether the error of one is at most one standard error (of the difference) above the other's."""
     both = one.inside & other.inside
-    first, second = (np.maximum(fold_means(row.squares, both, row.fold), EXACT) for row in (one, other))
+    first, second = (np.maximum(row.fold_means(both), EXACT) for row in (one, other))
     difference = first - second
     return bool(difference.mean() <= standard_error(difference))
 

@@ -156,6 +156,7 @@ def select(
     for rank, one in itertools.product(given or [1], bases):
         check_settings(problem, rank, one, shared(constraint) if given is None else constraint, starts, None, method)
     check_whole("jobs", jobs, 1)
+    problem = problem.counting()
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]

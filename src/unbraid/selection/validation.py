@@ -31,7 +31,7 @@ from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 from unbraid.status import Status
 from unbraid.tasks import Workers
-from unbraid.units import Units, positive
+from unbraid.units import Units, positive, spreads
 
 FIT_STEPS, FOLD_STEPS, TOLERANCE, POLISHED = 60, 12, 1e-3, 4
 """Gauss–Newton steps of a fit to all samples and of one to a fold's rest, when they end, and how many starts get them:
@@ -92,11 +92,22 @@ class Row:
     fold: IndexArray = field(repr=False)
     squares: Array = field(repr=False)
     inside: BoolArray = field(repr=False)
+    weights: Array | None = field(repr=False, default=None)
 
     @cached_property
     def errors(self) -> Array:
         """The held-out error of each fold."""
-        return fold_means(self.squares, self.inside, self.fold)
+        return self.fold_means(self.inside)
+
+    def fold_means(self, counts: BoolArray) -> Array:
+        """The weighted mean of each fold over the samples that count, or over all of them where none does."""
+        means = []
+        for k in range(self.fold.max() + 1):
+            here = self.fold == k
+            some = here & counts
+            some = some if some.any() else here
+            means.append(np.average(self.squares[some], weights=None if self.weights is None else self.weights[some]))
+        return np.array(means)
 
     @property
     def error(self) -> float:
@@ -107,16 +118,6 @@ class Row:
     def standard_error(self) -> float:
         """Of the mean over the folds."""
         return standard_error(self.errors)
-
-
-def fold_means(squares: Array, counts: BoolArray, fold: IndexArray) -> Array:
-    """The mean of each fold over the samples that count, or over all of them where none does."""
-    means = []
-    for k in range(fold.max() + 1):
-        here = fold == k
-        some = here & counts
-        means.append(squares[some if some.any() else here].mean())
-    return np.array(means)
 
 
 def standard_error(numbers: Array) -> float:
@@ -166,7 +167,7 @@ class Validation:
             squares[self.fold == k], inside[self.fold == k] = part.squares, part.inside
         seconds = fit.seconds + sum(part.seconds for part in parts)
         count = unknowns(self.problem, settings.rank, settings.basis)
-        return Row(settings, count, seconds, fit, self.fold, squares, inside)
+        return Row(settings, count, seconds, fit, self.fold, squares, inside, self.problem.weights)
 
     def fit(self, settings: Settings, init: DecoupledModel | None = None) -> Fit:
         """A quick fit to all samples, from random starts or from a model."""
@@ -178,8 +179,8 @@ class Validation:
         began = time.perf_counter()
         test = self.fold == k
         fit = self._decoupled(self.problem.take(~test), settings, init, FOLD_STEPS, None)
-        held = self.problem.take(test)
-        return HeldOut(self.scale.squares(held, fit.model), inside(fit.model, held.X), time.perf_counter() - began)
+        squares = self.scale.squares(self.problem, fit.model, np.flatnonzero(test))
+        return HeldOut(squares, inside(fit.model, self.problem.X[test]), time.perf_counter() - began)
 
     @cached_property
     def scale(self) -> Scale:
@@ -234,20 +235,31 @@ class Scale:
         """From all samples."""
         units = Units.balanced(problem)
         slopes = units.f_scale[:, None] / units.x_scale
-        F = np.zeros((1, problem.n)) if problem.F is None else problem.F
-        return cls(slopes, positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0))))
+        if problem.F is None:
+            return cls(slopes, np.ones(problem.n))
+        size = np.abs(np.where(np.isnan(problem.F), 0.0, problem.F)).max(axis=0)
+        return cls(slopes, positive(spreads(problem.F, problem.weights), otherwise=1.0, noise=size))
 
-    def squares(self, problem: Problem, model: DecoupledModel) -> Array:
-        """The squared error of every sample, (S,): its mean is 0 where all is explained, about 1 where nothing is."""
-        total = np.zeros(problem.S)
-        if problem.J is not None:
-            for some in blocks(problem.S, problem.n * problem.m):
-                off = (problem.J[some] - model.jacobian(problem.X[some])) / self.slopes
-                total[some] += np.mean(off * off, axis=(1, 2))
-        if problem.F is not None:
-            off = (problem.F - model(problem.X)) / self.spread
-            total += np.mean(off * off, axis=1)
-        return total / sum(given is not None for given in (problem.F, problem.J))
+    def squares(self, problem: Problem, model: DecoupledModel, which: IndexArray) -> Array:
+        """The squared error of some of the samples: its mean is 0 where all is explained, about 1 where nothing is.
+
+        It is the mean of the errors of the Jacobian and of the values, each over the entries that are known.
+        """
+        total, parts = np.zeros(len(which)), np.zeros(len(which))
+        for part in blocks(len(which), problem.n * problem.m):
+            some = which[part]
+            X = problem.X[some]
+            for given, predicted, unit in (
+                (problem.J, model.jacobian, self.slopes),
+                (problem.F, model, self.spread),
+            ):
+                if given is not None:
+                    off = ((given[some] - predicted(X)) / unit).reshape(len(some), -1)
+                    known = ~np.isnan(off)
+                    count = known.sum(axis=1)
+                    total[part] += np.sum(np.where(known, off, 0.0) ** 2, axis=1) / np.maximum(count, 1)
+                    parts[part] += count > 0
+        return total / np.maximum(parts, 1.0)
 
 
 def inside(model: DecoupledModel, X: Array) -> BoolArray:

@@ -26,10 +26,8 @@
       const touched = [own];
       for (const edge of svg.querySelectorAll(`.edge${own}`)) {
         edge.classList.add("on");
-        if (!edge.classList.contains("weak")) {
-          const ends = KINDS.filter((kind) => edge.dataset[kind] !== undefined);
-          touched.push(...ends.map((kind) => `[data-${kind}="${edge.dataset[kind]}"]`));
-        }
+        const ends = KINDS.filter((kind) => edge.dataset[kind] !== undefined);
+        touched.push(...ends.map((kind) => `[data-${kind}="${edge.dataset[kind]}"]`));
       }
       svg.querySelectorAll(`.numbers ${own}`).forEach((one) => one.classList.add("on"));
       for (const which of new Set(touched)) {
