@@ -110,5 +110,6 @@ TABLES: dict[str, Writer] = {
     "samples.csv": write_csv,
     "samples.tsv": lambda path, arrays: write_csv(path, arrays, "\t"),
     "samples.txt": lambda path, arrays: write_csv(path, arrays, ";"),
+    "samples.dat": lambda path, arrays: write_csv(path, arrays, " "),
     "samples.parquet": write_parquet,
 }

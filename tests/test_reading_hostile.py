@@ -35,7 +35,7 @@ def arrays() -> dict[str, Any]:
 
 
 def read(path: Path) -> ub.Problem:
-    if path.suffix in (".csv", ".tsv", ".txt", ".parquet"):
+    if path.suffix in (".csv", ".tsv", ".txt", ".dat", ".parquet"):
         return read_problem(path, inputs="x*", outputs="y*").problem
     return read_problem(path).problem
 
@@ -124,7 +124,8 @@ def test_what_is_too_large_for_memory_is_refused_before_it_is_read(
         ("data.csv.gz", gzip.compress(b"x,y\n1,2\n", mtime=0), "compressed with gzip: unpack it first"),
         ("data.csv", "x,y\n1,2\n".encode("utf-16"), "text in UTF-16: save it as UTF-8"),
         ("data.xlsx", b"PK\x03\x04", "is a spreadsheet: save it as .csv"),
-        ("data.dat", b"1 2 3", "is not a file that can be read: give a .npz, .mat, .h5, .csv or .parquet file"),
+        ("data.dat", b"1 2 3", "has numbers in its first line"),
+        ("data.dat", b"\x00\x01\x02", "is not a file that can be read: give a .npz, .mat, .h5, .csv or .parquet file"),
         ("data", b"\x00" * 600, "is not a file that can be read"),
         ("data.h5", b"not HDF5", "does not begin as a .h5 file does"),
     ],
@@ -136,8 +137,9 @@ def test_files_are_known_by_name_and_content(tmp_path: Path, name: str, start: b
 
 def test_a_name_without_a_known_ending_is_no_obstacle(whole: dict[str, bytes], tmp_path: Path) -> None:
     for name in ("five.mat", "seven.mat", "samples.npz"):
-        (tmp_path / "data").write_bytes(whole[name])
-        assert read(tmp_path / "data").S == 40
+        for called in ("data", "data.dat"):
+            (tmp_path / called).write_bytes(whole[name])
+            assert read_problem(tmp_path / called).problem.S == 40
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a device")

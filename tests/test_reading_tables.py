@@ -55,6 +55,17 @@ def refusal(text: str | bytes, inputs: str = "a", outputs: str = "b") -> str:
         "b,other,a\n2,x,1\n4,,3\n",
         b"temp \xb0C,a,b\n?\xff,1,2\n?,3,4\n",
         ",a,b\n0,1,2\n1,3,4\n",
+        "a b\n1 2\n3 4\n",
+        "  a   b  \n  1.0   2.0  \n\t3\t 4\n\n",
+        'text a b\n"one two" 1 2\nthree 3 4\n',
+        "# made on Monday\na,b\n1,2\n3,4\n",
+        "# made on Monday, by hand\n#\n\na,b\n1,2\n3,4\n",
+        "# made on Monday\n# a b\n1 2\n3 4\n",
+        "# a, b\n1 2\n3 4\n",
+        "# a b\n#\n1 2\n3 4\n",
+        "#t,a,b\nMonday,1,2\nTuesday,3,4\n",
+        "# one two\na b\n1 2\n3 4\n",
+        b"# \xe9t\xe9\na,b\n1,2\n3,4\n",
     ],
 )
 def test_tables_of_many_hands_are_read(folder: Path, text: str | bytes) -> None:
@@ -78,19 +89,31 @@ def test_tables_of_many_hands_are_read(folder: Path, text: str | bytes) -> None:
         ("a,b\n1,2\n\n\n3,4,5\n", "line 5, has 3 entries"),
         ('t,a,b\n"x\ny",1,2\n"z",q,2\n', 'line 4, column a, has "q"'),
         ('t,a,b\n"x,1,2\n' + "x,1,2\n" * 50_000, "line 2, cannot be split"),
-        ("a,b\n", "has names in its first line but no numbers below"),
-        ("a,b", "has names in its first line but no numbers below"),
+        ("a,b\n", "has names in the first line but no numbers below"),
+        ("a,b", "has names in the first line but no numbers below"),
         ("1.5,2\n3,4\n", "has numbers in its first line: put the names of the columns there"),
         ("\na,b\n1,2\n", "begins with an empty line"),
         ("a,b,a\n1,2,3\n", "has 2 columns named a: rename them"),
         ("x,y\n1,2\n", "has no column a, which `inputs` names: it holds the columns x, y."),
-        ("a b\n1 2\n", "has no column a, which `inputs` names: it holds the column a b."),
+        ("ab\n12\n", "has no column a, which `inputs` names: it holds the column ab."),
+        ('a,"b c"\n1,2\n', 'has no column b, which `outputs` names: it holds the columns a, "b c".'),
+        ("a b\n1,5 2,5\n", 'has "1,5", which is not a finite number: repair or remove that line. Write decimal points'),
+        ("a b\n1 2\n3\n", "line 3, has 1 entry, and the first line has 2 names"),
+        ("# one\na,b\n1,2\n3\n", "line 4, has 1 entry, and line 2 has 2 names"),
+        ("# one\na,b\n1,2\n3,x\n", 'line 4, column b, has "x"'),
+        ("# one\n\n# a,b\n", "has names in line 3 but no numbers below"),
+        (
+            "# a,b\n1,2,3\n",
+            "has numbers in line 2, the first that is no comment: put the names of the columns there",
+        ),
+        ("a,b\n1,2\n# end\n", "line 3, has 1 entry"),
+        (b"a,\xe9\n1,2\n", "columns a, ?. Its names are not in UTF-8, so that some letters cannot be read: save it as"),
         ("a,\x1b[31mb\n1,2\n", "does not begin as a .csv file does"),
         ("a," + "c," * 5000 + "b\n1,2\n", "line 2, has 2 entries, and the first line has 5002 names"),
         ("a,b\n1," + "2" * (1 << 20) + "\n", "line 2, has more than 1048576 characters"),
     ],
 )
-def test_what_is_wrong_is_found_by_line_and_column(folder: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_found_by_line_and_column(folder: Path, text: str | bytes, said: str) -> None:
     assert said in refusal(text)
 
 
@@ -132,6 +155,20 @@ def test_lines_are_counted_before_memory_is_taken(folder: Path, monkeypatch: pyt
     assert asked == [8 * 2 * 1002]
 
 
+@pytest.mark.parametrize("name", ["data.txt", "data.dat", "data.csv"])
+def test_blanks_separate_however_the_file_is_called(folder: Path, name: str) -> None:
+    numbers = np.random.default_rng(0).standard_normal((30, 3))
+    np.savetxt(name, numbers, header="made on Monday\nx1 x2 y")
+    problem = read_problem(name, "x1:x2", "y").problem
+    assert problem.F is not None
+    assert np.array_equal(np.hstack([problem.X, problem.F]), numbers)
+
+
+def test_names_that_could_be_misread_are_in_quotes(folder: Path) -> None:
+    samples = read_problem(table('"speed, rpm",load [N],y\n1,2,3\n'), ["speed, rpm", "load [N]"], "y")
+    assert samples.taken == 'inputs "speed, rpm", "load [N]", output y'
+
+
 # Naming columns.
 
 MANY = 't,x1,x2,x10,y 1,y2,dy 1_dx1,dy 1_dx2,dy2_dx1,dy2_dx2,odd:name,"a,b",star*\n' + ",".join("1" * 13) + "\n"
@@ -151,14 +188,15 @@ MANY = 't,x1,x2,x10,y 1,y2,dy 1_dx1,dy 1_dx2,dy2_dx1,dy2_dx2,odd:name,"a,b",star
         ("x1:x1", 1),
         ("t,x1:x2", 3),
         ("odd:name", 1),
+        ("x1:odd:name", 10),
         ("a,b", 1),
         (["a,b", "t"], 2),
         ("x1,", 1),
-        ("star*", 1),
+        ("y 1", 1),
     ],
 )
 def test_columns_are_chosen_by_name_pattern_or_range(folder: Path, inputs: Any, chosen: int) -> None:
-    assert read_problem(table(MANY), inputs, "y 1").problem.m == chosen
+    assert read_problem(table(MANY), inputs, "star*").problem.m == chosen
 
 
 @pytest.mark.parametrize(
@@ -168,12 +206,16 @@ def test_columns_are_chosen_by_name_pattern_or_range(folder: Path, inputs: Any, 
             "x9",
             "y2",
             (),
-            "has no column x9, which `inputs` names: it holds the columns t, x1, x2, x10, y 1, y2",
+            'has no column x9, which `inputs` names: it holds the columns t, x1, x2, x10, "y 1", y2',
         ),
         ("z*", "y2", (), r"has no column z*, which `inputs` names"),
-        ("x2:x1", "y2", (), "has no column x2:x1"),
+        ("x2:x1", "y2", (), "`inputs` names the range x2:x1, and x2 comes after x1: turn it round, x1:x2, or name"),
+        ("x1:x9", "y2", (), "has no column x9, with which the range x1:x9 of `inputs` ends: it holds"),
+        ("x0:x2", "y2", (), "has no column x0, with which the range x0:x2 of `inputs` begins: it holds"),
+        ("x8:x9", "y2", (), "has no column x8:x9, which `inputs` names"),
+        ("x1:odd:game", "y2", (), "has no column odd:game, with which the range x1:odd:game of `inputs` ends"),
         ("x*,x1", "y2", (), "`inputs` names the column x1 twice"),
-        ("x*", "*2", (), "x2 cannot be two of input, output and Jacobian at once"),
+        ("x*", "*2", (), "x2 cannot be two of input, output, Jacobian and weights at once"),
         ((), "y2", (), "is a table: name the columns that are inputs with `inputs`"),
         ("x1", (), (), "and those that are outputs with `outputs`"),
         ("x1,x2", "y*", "dy2*", "names 2 columns, and 2 outputs and 2 inputs need 4"),

@@ -21,6 +21,17 @@ def shown(name: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in short)
 
 
+def quoted(name: str) -> str:
+    """The same in quotes where a list of names could be misread: with a comma or a blank in it.
+
+    Examples
+    --------
+    >>> print(quoted("speed"), quoted("load [N]"), quoted("speed, rpm"))
+    speed "load [N]" "speed, rpm"
+    """
+    return f'"{shown(name)}"' if "," in name or " " in name else shown(name)
+
+
 def listed(names: Iterable[str], count: int) -> str:
     """The first of `count` texts, and how many more there are.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from unbraid.progress import Callback
 
 Missing = Literal["error", "mask"]
+MASK = 'pass missing="mask"'
+"""The advice where something is missing."""
 
 
 class Problem:
@@ -75,8 +77,7 @@ class Problem:
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
-        if missing not in ("error", "mask"):
-            raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
+        check_missing(missing)
         if F is None and J is None:
             raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
         points = numbers("X", X)
@@ -336,10 +337,16 @@ def check_finite(name: str, array: Array, advice: str = "remove those samples or
     )
 
 
+def check_missing(missing: str) -> None:
+    """Refuse what is no way to deal with gaps."""
+    if missing not in get_args(Missing):
+        raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
+
+
 def check_known(name: str, array: Array, missing: Missing) -> None:
     """Refuse infinity, and NaN unless it stands for an entry that is missing; not all of them can be."""
     if missing == "error":
-        advice = 'remove those samples or repair them, or pass missing="mask" where NaN stands for what is not known'
+        advice = f"remove those samples or repair them, or {MASK} where NaN stands for what is not known"
         check_finite(name, array, advice)
         return
     infinite = np.isinf(array)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,12 +12,13 @@ from click.shell_completion import CompletionItem
 from unbraid.errors import FileError
 from unbraid.files import check_writable
 from unbraid.npz import SUFFIX
-from unbraid.reading.kinds import KINDS, TABLE
+from unbraid.problem import Missing
+from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
-OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz"}
+OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz", VAGUE}
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -38,6 +40,33 @@ def a_file(context: click.Context, option: click.Parameter, begun: str) -> list[
 def names_option(option: str, help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """An option that names columns or an array, and may be repeated."""
     return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=a_file)
+
+
+def sample_options(function: click.decorators.FC) -> click.decorators.FC:
+    """The options that say what in a file is what."""
+    for add in (
+        layout_options,
+        click.option(
+            "--missing",
+            type=click.Choice(get_args(Missing)),
+            default="error",
+            show_default=True,
+            help="What NaN in F and J, or empty cells, are: errors, or (mask) what is not known, and left out.",
+        ),
+        click.option(
+            "--weights",
+            metavar="NAME",
+            shell_complete=a_file,
+            help="Column of a table with the weights of samples; or the array, if it is not named weights.",
+        ),
+        names_option(
+            "--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J."
+        ),
+        names_option("--outputs", "Columns of a table that are outputs; or the array to take for F."),
+        names_option("--inputs", "Columns of a table that are inputs; or the array to take for X."),
+    ):
+        function = add(function)
+    return function
 
 
 def chosen_layout(layout: str | None, paper_layout: bool) -> str | None:

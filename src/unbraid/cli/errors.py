@@ -14,6 +14,7 @@ import click
 
 from unbraid.errors import UnbraidError
 from unbraid.files import reason
+from unbraid.problem import MASK
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -77,6 +78,9 @@ def reader_watched() -> Iterator[None]:
 
 IN_OPTIONS = {
     r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --layout samples-last",
+    r"add polish=True, whose .* do, or leave out the method": "leave out --method",
+    re.escape(MASK): "add --missing mask",
+    r"pass ([FJ])=None": r"leave \1 out",
     r"use Problem\(X, F, J\)": "use --layout samples-first",
     r"give J \(S, n, m\) as well, or let Problem\.from_function.*": "give J as well, or use --method default.",
 }

@@ -13,7 +13,7 @@ from unbraid import methods
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, named_files, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
@@ -24,7 +24,7 @@ from unbraid.decouple import decouple
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
-from unbraid.problem import counted
+from unbraid.problem import Missing, counted
 from unbraid.reading import Samples, read_problem
 from unbraid.report import write_report
 from unbraid.status import Status
@@ -61,6 +61,7 @@ EXAMPLES = """\b
 Examples with arrays:
   unbraid fit samples.npz --rank 3 -o model.npz
   unbraid fit samples.npz --rank auto -o model.npz
+  unbraid fit samples.npz --missing mask --rank 3 -o model.npz
   unbraid fit folder --rank 3 -o model.npz
   unbraid fit X.npy --outputs F.npy --jacobians J.npy --rank 3 -o model.npz
   unbraid fit samples.mat --rank 3 -o model.npz
@@ -86,10 +87,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
     required=True,
     help="How many branches; auto: as many as predict held-out samples best.",
 )
-@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
-@names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
-@names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
-@layout_options
+@sample_options
 @basis_options
 @shape_options
 @click.option("--coupling", type=float, help="Weight of values against Jacobians; the method's own by default.")
@@ -107,6 +105,8 @@ def command(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     jacobians: tuple[str, ...],
+    weights: str | None,
+    missing: Missing,
     layout: str | None,
     paper_layout: bool,
     basis_name: str | None,
@@ -127,18 +127,28 @@ def command(
 
     DATA is a file with arrays X (S, m), F (S, n) and J (S, n, m): .npz, MATLAB's .mat, HDF5 (.h5), or a folder with
     X.npy, F.npy and J.npy. Or it is a table with one sample a row, .csv or .parquet, whose columns are named with
-    --inputs, --outputs and --jacobians.
+    --inputs, --outputs and --jacobians. An array `weights` (S,), or the column that --weights names, says how much
+    each sample counts.
 
     Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
     """
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    files = [data, *named_files(*inputs, *outputs, *jacobians)]
+    files = [data, *named_files(*inputs, *outputs, *jacobians, weights or "")]
     check_output(output, *files)
     check_report(report_path, output, *files)
     with progress_bar("Decoupling") as callback:
-        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
+        samples = read_problem(
+            data,
+            inputs,
+            outputs,
+            jacobians,
+            chosen_layout(layout, paper_layout),
+            callback,
+            weights=weights,
+            missing=missing,
+        )
         result = decouple(
             samples.problem,
             rank,

@@ -9,13 +9,13 @@ import click
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import check_apart, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.data import check_apart, chosen_layout, named_files, sample_options
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.errors import FileError
 from unbraid.fit import errors_on
 from unbraid.model import DecoupledModel
-from unbraid.problem import counted
+from unbraid.problem import Missing, counted
 from unbraid.reading import Samples, read_problem
 from unbraid.report import check_packages, write_report
 
@@ -59,10 +59,7 @@ def say_report(page: Path | None) -> None:
 @click.command("report", short_help="Write a page about a model and samples.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
-@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
-@names_option("--outputs", "Columns of a table that are outputs; or the array to take for F.")
-@names_option("--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J.")
-@layout_options
+@sample_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the page goes (.html).")
 @json_option
 def command(
@@ -71,6 +68,8 @@ def command(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     jacobians: tuple[str, ...],
+    weights: str | None,
+    missing: Missing,
     layout: str | None,
     paper_layout: bool,
     output: Path,
@@ -81,11 +80,20 @@ def command(
     DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
     model was found, so the page has nothing on that; that of `unbraid fit --report` has.
     """
-    check_report(output, model, data, *named_files(*inputs, *outputs, *jacobians))
+    check_report(output, model, data, *named_files(*inputs, *outputs, *jacobians, weights or ""))
     loaded = DecoupledModel.load(model)
     shell = this_command("unbraid report", left_out=("as_json",))
     with progress_bar("Reading") as callback:
-        samples = read_problem(data, inputs, outputs, jacobians, chosen_layout(layout, paper_layout), callback)
+        samples = read_problem(
+            data,
+            inputs,
+            outputs,
+            jacobians,
+            chosen_layout(layout, paper_layout),
+            callback,
+            weights=weights,
+            missing=missing,
+        )
         write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
     if as_json:
         say_document(document(loaded, samples, model, output))

@@ -9,12 +9,13 @@ from unbraid.arrays import Array
 from unbraid.errors import DataError, FileError
 from unbraid.memory import check_memory
 from unbraid.printable import listed, shown
-from unbraid.problem import Problem, check_finite, numbers
+from unbraid.problem import Missing, Problem, check_finite, numbers
 from unbraid.progress import Callback, Progress
 from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
-from unbraid.reading.samples import Points, Samples
+from unbraid.reading.samples import Points, Samples, described
 from unbraid.reading.sources import ArraySource, Shape
 
+WEIGHTS = "weights"
 WORDS = {FIRST: "samples first", LAST: "samples last"}
 
 
@@ -25,8 +26,10 @@ def read_problem(
     jacobians: Sequence[str],
     layout: str | None,
     callback: Callback | None = None,
+    weights: str | None = None,
+    missing: Missing = "error",
 ) -> Samples:
-    """The samples in X with F, J or both."""
+    """The samples in X with F, J or both, and weights if there are any."""
     names = {"X": find(source, inputs, "X", "inputs")}
     for letter, given, option in (("F", outputs, "outputs"), ("J", jacobians, "jacobians")):
         if given or usual_name(source, letter) in source.names:
@@ -37,8 +40,11 @@ def read_problem(
             f"them with `outputs` and `jacobians`; it holds {source.holds()}."
         )
     shapes = {letter: source.shape(name) for letter, name in names.items()}
-    check_sizes(source, shapes)
-    layout, taken = choose_layout(source, shapes, layout)
+    layout, taken = choose_layout(source, checked_sizes(source, shapes), layout)
+    if weights is not None or WEIGHTS in source.names:
+        names[WEIGHTS] = find(source, () if weights is None else (weights,), WEIGHTS, "weights")
+        shapes[WEIGHTS] = checked_weights(source, names[WEIGHTS], shapes["X"], weights is not None)
+        checked_sizes(source, shapes)
     read: dict[str, Array] = {}
     for letter, name in names.items():
         read[letter] = numbers(letter, source.read(name))
@@ -46,18 +52,21 @@ def read_problem(
             done = sum(array.size for array in read.values())
             callback(Progress("read", done, sum(map(math.prod, shapes.values()))))
     X, F, J = read["X"], read.get("F"), read.get("J")
+    W = read[WEIGHTS].ravel() if WEIGHTS in read else None
     found = sizes(layout, shapes["X"], shapes.get("F"), shapes.get("J"))
     if found is not None:
-        return Samples(Problem(*samples_first(layout, found, X, F, J)), taken)
-    build = Problem if layout == FIRST else Problem.from_paper_layout
-    return Samples(build(X, F, J), taken)  # which says what is wrong with the shapes
+        problem = Problem(*samples_first(layout, found, X, F, J), W, missing)
+    else:
+        build = Problem if layout == FIRST else Problem.from_paper_layout
+        problem = build(X, F, J, W, missing)  # which says what is wrong with the shapes
+    return described(problem, taken, names.get(WEIGHTS))
 
 
 def read_points(source: ArraySource, inputs: Sequence[str], m: int, layout: str | None) -> Points:
     """The points X, where one axis has length m."""
     name = find(source, inputs, "X", "inputs")
     shape = source.shape(name)
-    check_sizes(source, {"X": shape})
+    checked_sizes(source, {"X": shape})
     pair = shape
     if len(shape) == 1:
         pair = (1, *shape) if layout == LAST else (*shape, 1)
@@ -74,7 +83,7 @@ def read_points(source: ArraySource, inputs: Sequence[str], m: int, layout: str 
 
 
 def find(source: ArraySource, given: Sequence[str], letter: str, option: str) -> str:
-    """The name in the file of the array that was asked for, or of X, F or J."""
+    """The name in the file of the array that was asked for, or of X, F, J or weights."""
     if len(given) > 1:
         raise FileError(f"{source.path} holds arrays: `{option}` names one of them, got {listed(given, len(given))}.")
     name = given[0] if given else usual_name(source, letter)
@@ -89,15 +98,29 @@ def find(source: ArraySource, given: Sequence[str], letter: str, option: str) ->
 
 def usual_name(source: ArraySource, letter: str) -> str:
     """X, F or J; or x, f or j where the file has x and none of the others: a j beside X may be anybody's counter."""
+    if letter == WEIGHTS:
+        return letter
     return letter.lower() if "x" in source.names and not {"X", "F", "J"}.intersection(source.names) else letter
 
 
-def check_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> None:
-    """Refuse arrays that are empty or do not fit into memory, before they are read."""
+def checked_weights(source: ArraySource, name: str, X: Shape, meant: bool) -> Shape:
+    """The shape of the weights: one long axis, as long as one of X."""
+    shape = source.shape(name)
+    if math.prod(shape) == max(shape, default=0) and math.prod(shape) in X:
+        return shape
+    other = "" if meant else " If it is something else, rename it in the file, or name the weights with `weights`."
+    raise DataError(
+        f"{source.path}: {shown(name)} must be (S,), one weight a sample, got shape {shape} beside X {X}.{other}"
+    )
+
+
+def checked_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> Mapping[str, Shape]:
+    """The same shapes; arrays that are empty or do not fit into memory are refused before they are read."""
     for letter, shape in shapes.items():
         if 0 in shape:
             raise DataError(f"{letter} must not be empty, got shape {shape} in {source.path}.")
     check_memory(f"Reading {source.path}", 8 * sum(map(math.prod, shapes.values())))
+    return shapes
 
 
 def choose_layout(source: ArraySource, shapes: Mapping[str, Shape], layout: str | None) -> tuple[str, str]:

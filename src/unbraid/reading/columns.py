@@ -20,7 +20,7 @@ OUTPUT, INPUT = "{output}", "{input}"
 
 
 def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:
-    """The columns that are meant by what was given for one of `inputs`, `outputs` and `jacobians`."""
+    """The columns that are meant by what was given for one of `inputs`, `outputs`, `jacobians` and `weights`."""
     chosen = tuple(name for text in given for part in parts(table, text) for name in meant(table, part, option))
     if given and not chosen:
         raise FileError(f"{table.path}: `{option}` names no column: it holds {table.holds()}.")
@@ -44,13 +44,30 @@ def meant(table: Table, part: str, option: str) -> Sequence[str]:
     """The columns that one name, pattern or range stands for."""
     if part in table.columns:
         return [part]
-    first, _, last = part.partition(":")
-    if first in table.columns and last in table.columns:
-        found = table.columns[table.columns.index(first) : table.columns.index(last) + 1]
-    else:
-        found = tuple(name for name in table.columns if fnmatchcase(name, part))
+    ends = [(part[:at], part[at + 1 :]) for at, letter in enumerate(part) if letter == ":"]  # names may have colons too
+    for first, last in ends:
+        if first in table.columns and last in table.columns:
+            return between(table, first, last, option)
+    found = [name for name in table.columns if fnmatchcase(name, part)]
+    if found:
+        return found
+    said = f"{shown(part)}, which `{option}` names"
+    for first, last in ends:
+        if first in table.columns or last in table.columns:
+            absent, does = (last, "ends") if first in table.columns else (first, "begins")
+            said = f"{shown(absent) or '(no name)'}, with which the range {shown(part)} of `{option}` {does}"
+    raise FileError(f"{table.path} has no column {said}: it holds {table.holds()}.")
+
+
+def between(table: Table, first: str, last: str, option: str) -> Sequence[str]:
+    """The columns of a range."""
+    found = table.columns[table.columns.index(first) : table.columns.index(last) + 1]
     if not found:
-        raise FileError(f"{table.path} has no column {shown(part)}, which `{option}` names: it holds {table.holds()}.")
+        first, last = shown(first), shown(last)
+        raise FileError(
+            f"{table.path}: `{option}` names the range {first}:{last}, and {first} comes after {last}: turn it round, "
+            f"{last}:{first}, or name the columns one by one."
+        )
     return found
 
 
@@ -84,5 +101,6 @@ def check_distinct(table: Table, chosen: Sequence[str]) -> None:
     if twice:
         names = listed(map(shown, twice), len(twice))
         raise FileError(
-            f"{table.path}: {names} cannot be two of input, output and Jacobian at once: name each column in one place."
+            f"{table.path}: {names} cannot be two of input, output, Jacobian and weights at once: name each column in "
+            f"one place."
         )

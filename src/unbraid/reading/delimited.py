@@ -1,4 +1,4 @@
-"""Tables as text: `.csv` and its kin, with names in the first line.
+"""Tables as text: `.csv` and its kin, with names in the first line that is no comment, or in a comment.
 
 Blocks of lines without quotes go through NumPy's reader, which is fast. A block that it cannot read, or that has
 numbers that are not finite, is read again with the csv module, which knows where it is: that way either gives the
@@ -25,9 +25,9 @@ from unbraid.memory import check_memory
 from unbraid.printable import shown
 from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
-from unbraid.reading.sources import Table
+from unbraid.reading.header import BLANKS, find_header, is_number, rows
+from unbraid.reading.sources import Gaps, Table
 
-SEPARATORS = ",;\t|"
 LINES = 20_000
 """How many are read at a time."""
 LONGEST = 1 << 20
@@ -43,61 +43,63 @@ def open_delimited(path: Path) -> Iterator[DelimitedTable]:
 
 
 class DelimitedTable(Table):
-    """See `open_delimited`. The separator is the one that finds most names in the first line."""
+    """See `open_delimited`; `find_header` says where names stand."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        rows = {separator: self._first_row(separator) for separator in SEPARATORS}
-        self._separator = max(SEPARATORS, key=lambda separator: len(rows[separator]))
-        self.columns = tuple(name.strip() for name in rows[self._separator])
-        if all(map(is_number, self.columns)) and self.columns != tuple(map(str, range(len(self.columns)))):
-            raise FileError(f"{path} has numbers in its first line: put the names of the columns there.")
-
-    def _first_row(self, separator: str) -> list[str]:
-        """The names, if that is the separator."""
         with self._opened() as lines, self._told(1):
-            row = next(csv.reader(lines, delimiter=separator), [])
-        if not row:
-            raise FileError(f"{self.path} begins with an empty line: put the names of the columns there.")
-        return [row[0].removeprefix("#"), *row[1:]]  # NumPy's savetxt writes names as a comment
+            header = find_header(lines)
+        if header is None:
+            raise FileError(f"{path} begins with an empty line: put the names of the columns there.")
+        self.columns, self._header = header.names, header
+        if all(map(is_number, self.columns)) and self.columns != tuple(map(str, range(len(self.columns)))):
+            where = "its first line" if header.lines == 1 else f"line {header.lines}, the first that is no comment"
+            advice = "put the names of the columns there" + (", or into the comment above" if header.lines > 1 else "")
+            raise FileError(f"{path} has numbers in {where}: {advice}.")
 
-    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
+        gaps = gaps or Gaps()
         at = [self.columns.index(name) for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", 8 * most * len(at))
         table = np.empty((most, len(at)))
         S = 0
         with self._opened() as lines:
-            first = csv.reader(lines, delimiter=self._separator)
-            next(first)
-            line = first.line_num
+            line = sum(1 for _ in islice(lines, self._header.lines))
             while block := list(islice(lines, LINES)):
-                values, taken = self._fast(block, at), len(block)
+                values, taken = self._fast(block, at, gaps), len(block)
                 if values is None:
-                    values, taken = self._carefully(chain(block, lines), len(block), line, at)
+                    values, taken = self._carefully(chain(block, lines), len(block), line, at, gaps)
                 table[S : S + len(values)] = values
                 S += len(values)
                 line += taken
                 if callback is not None:
                     callback(Progress("read", line, max(line, most)))
         if S == 0:
-            raise FileError(f"{self.path} has names in its first line but no numbers below.")
+            raise FileError(f"{self.path} has names in {self._line_of_names()} but no numbers below.")
         return table[:S]
 
-    def _fast(self, block: list[str], at: list[int]) -> Array | None:
+    def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
         """The numbers in a block of lines, or None where anything is out of the ordinary."""
-        separator, expected = self._separator, len(self.columns) - 1
-        if not expected or any(line.count(separator) != expected or '"' in line for line in block):
+        separator: str | None = self._header.separator
+        expected = len(self.columns) - 1
+        if separator == BLANKS:
+            separator, whole = None, all(len(line.split()) == expected + 1 for line in block)
+        else:
+            whole = all(line.count(self._header.separator) == expected for line in block)
+        if not expected or not whole or any('"' in line for line in block):
             return None
         try:
             values: Array = np.loadtxt(block, delimiter=separator, usecols=at, comments=None, ndmin=2)
         except ValueError:
             return None
-        return values if len(values) == len(block) and np.isfinite(values).all() else None
+        gappy = [self.columns[index] in gaps for index in at]
+        known = np.isfinite(values) | (np.isnan(values) & gappy)
+        return values if len(values) == len(block) and known.all() else None
 
-    def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int]) -> tuple[Array, int]:
+    def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int], gaps: Gaps) -> tuple[Array, int]:
         """The numbers in the next `count` lines, or a few more where a quoted text goes on; and how many they were."""
-        reader = csv.reader(lines, delimiter=self._separator)
+        reader = rows(lines, self._header.separator)
         values = []
         while reader.line_num < count:
             line = before + reader.line_num + 1
@@ -106,26 +108,33 @@ class DelimitedTable(Table):
             if row is None:
                 break
             if any(map(str.strip, row)) or len(row) > 1:  # else the line is empty
-                values.append(self._numbers(row, line, at))
+                values.append(self._numbers(row, line, at, gaps))
         return np.array(values, dtype=np.float64).reshape(-1, len(at)), reader.line_num
 
-    def _numbers(self, row: list[str], line: int, at: list[int]) -> list[float]:
+    def _numbers(self, row: list[str], line: int, at: list[int], gaps: Gaps) -> list[float]:
         """The numbers in one row."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
             raise FileError(
-                f"{self.path}, line {line}, has {entries}, and the first line has {names}: repair or remove that line."
+                f"{self.path}, line {line}, has {entries}, and {self._line_of_names()} has {names}: repair or remove "
+                f"that line."
             )
-        for index in at:
-            text = row[index].strip()
-            if not is_number(text) or not math.isfinite(float(text)):
-                said = f'has "{shown(text)}", which is not a finite number' if text else "is empty"
-                comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
-                raise FileError(
-                    f"{self.path}, line {line}, column {shown(self.columns[index])}, {said}: repair or remove that "
-                    f"line.{comma}"
-                )
-        return [float(row[index]) for index in at]
+        return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
+
+    def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:
+        """The number in one cell."""
+        value = float(text or math.nan) if is_number(text) or not text else math.inf
+        empty = math.isnan(value)
+        if math.isfinite(value) or (empty and column in gaps):
+            return value
+        said = f'has "{shown(text)}", which is not a finite number' if text else "is empty"
+        comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
+        raise FileError(
+            f"{self.path}, line {line}, column {shown(column)}, {said}: {gaps.advice(column, 'line', empty)}{comma}"
+        )
+
+    def _line_of_names(self) -> str:
+        return "the first line" if self._header.lines == 1 else f"line {self._header.lines}"
 
     @contextmanager
     def _opened(self) -> Iterator[Iterator[str]]:
@@ -145,15 +154,6 @@ class DelimitedTable(Table):
             yield
         except csv.Error as error:
             raise FileError(f"{self.path}, line {line}, cannot be split: {error}. Is a quote not closed?") from error
-
-
-def is_number(text: str) -> bool:
-    """Whether a text spells a number, finite or not; Python's 1_000 is none."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
 
 
 def count_lines(path: Path) -> int:

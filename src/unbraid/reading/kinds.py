@@ -50,7 +50,9 @@ KINDS = (
     Kind("an HDF5 or MATLAB v7.3 file", (".mat", ".h5", ".hdf5"), is_hdf5, open_hdf5),
     Kind("a Parquet file", (".parquet", ".pq"), lambda start: start.startswith(b"PAR1"), open_parquet),
 )
-TABLE = (".csv", ".tsv", ".txt")
+VAGUE = ".dat"
+"""An ending that promises nothing: a table where it is text, and else what the bytes say."""
+TABLE = (".csv", ".tsv", ".txt", VAGUE)
 ACCEPTED = "a .npz, .mat, .h5, .csv or .parquet file, or a folder of .npy files"
 ELSE = {
     b"\x80": "a Python pickle, which is never loaded",
@@ -76,14 +78,14 @@ def opener(path: Path) -> Opener:
     content = next((kind for kind in KINDS if kind.begins(start)), None)
     known = suffix in TABLE or any(suffix in kind.suffixes for kind in KINDS)
     if content is not None:
-        if known and suffix not in content.suffixes:
+        if known and suffix not in (*content.suffixes, VAGUE):
             raise FileError(
                 f"{path} is {content.name}, though its name ends in {suffix}: rename it to end in "
                 f"{content.suffixes[0]} if that is what it should be."
             )
         return content.opener
     looks = next((f" It is {text}." for begin, text in ELSE.items() if start.startswith(begin)), "")
-    if not known:
+    if not known or suffix == VAGUE:
         raise FileError(f"{path} is not a file that can be read: give {ACCEPTED}.{looks}")
     if suffix == ".mat" and not looks:
         looks = " MATLAB's files are read in versions 5 to 7.3: save it again with -v7."

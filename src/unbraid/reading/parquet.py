@@ -15,7 +15,7 @@ from unbraid.memory import check_memory
 from unbraid.printable import shown
 from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
-from unbraid.reading.sources import Table, need
+from unbraid.reading.sources import Gaps, Table, need
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ class ParquetTable(Table):
         self._file = file
         self.columns = tuple(file.schema_arrow.names)
 
-    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
+    def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
         for name in columns:
             self._check_type(name)
         S = self._file.metadata.num_rows
@@ -58,20 +58,20 @@ class ParquetTable(Table):
             raise FileError(f"{self.path} has columns but no rows.")
         check_memory(f"Reading {counted(len(columns), 'column')} of {self.path}", 8 * S * len(columns))
         try:
-            return self._read(columns, S, callback)
+            return self._read(columns, S, callback, gaps or Gaps())
         except FileError:
             raise
         except DAMAGE as error:
             raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
 
-    def _read(self, columns: Sequence[str], S: int, callback: Callback | None) -> Array:
+    def _read(self, columns: Sequence[str], S: int, callback: Callback | None, gaps: Gaps) -> Array:
         table = np.empty((S, len(columns)))
         done = 0
         for batch in self._file.iter_batches(ROWS, columns=list(columns), use_threads=False):
             if done + batch.num_rows > S:
                 raise ValueError
             for k, name in enumerate(columns):
-                table[done : done + batch.num_rows, k] = self._numbers(batch.column(name), name, done)
+                table[done : done + batch.num_rows, k] = self._numbers(batch.column(name), name, done, gaps)
             done += batch.num_rows
             if callback is not None:
                 callback(Progress("read", done, S))
@@ -87,16 +87,15 @@ class ParquetTable(Table):
         if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
             raise FileError(f"{self.path}: column {shown(name)} must hold numbers, and its type is {kind!s:.40}.")
 
-    def _numbers(self, values: pyarrow.Array, name: str, before: int) -> Array:
-        """Some rows of a column as float64, all there and finite."""
+    def _numbers(self, values: pyarrow.Array, name: str, before: int, gaps: Gaps) -> Array:
+        """Some rows of a column as float64, all there and finite but for gaps."""
         import pyarrow
 
         numbers: Array = values.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-        wrong = np.flatnonzero(~np.isfinite(numbers))
+        wrong = np.flatnonzero(np.isinf(numbers) if name in gaps else ~np.isfinite(numbers))
         if wrong.size:
             row = int(wrong[0])
             said = f"is {numbers[row]}" if values[row].is_valid else "is empty"
-            raise FileError(
-                f"{self.path}, row {before + row + 1}, column {shown(name)}, {said}: repair or remove that row."
-            )
+            advice = gaps.advice(name, "row", bool(np.isnan(numbers[row])))
+            raise FileError(f"{self.path}, row {before + row + 1}, column {shown(name)}, {said}: {advice}")
         return numbers

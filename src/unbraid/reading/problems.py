@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unbraid.errors import FileError, SettingError
 from unbraid.files import StrPath, reason
+from unbraid.problem import Missing, check_missing
 from unbraid.progress import Callback
 from unbraid.reading import arrays, tables
 from unbraid.reading.kinds import opener
@@ -25,6 +26,9 @@ def read_problem(
     jacobians: Names = (),
     layout: str | None = None,
     callback: Callback | None = None,
+    *,
+    weights: str | None = None,
+    missing: Missing = "error",
 ) -> Samples:
     r"""The samples in a file: `.npz`, `.mat`, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
 
@@ -40,6 +44,12 @@ def read_problem(
         MATLAB's files are read in the layout that their shapes fit, and all others samples first.
     callback
         Called with a `Progress`, whose phase is "read", after each part of the file.
+    weights
+        Which column has the weights of the samples, or which array; if None, an array named weights has, where there is
+        one.
+    missing
+        "error" refuses NaN, and empty cells of a table; "mask" takes them for what is not known, in outputs and
+        Jacobians.
 
     Examples
     --------
@@ -52,10 +62,11 @@ def read_problem(
     Problem(S=2 samples, m=2 inputs, n=1 output, values only)
     """
     given = as_names(inputs), as_names(outputs), as_names(jacobians)
+    check_missing(missing)
     with opened(path, layout) as source:
         if isinstance(source, Table):
-            return tables.read_problem(source, *given, callback)
-        return arrays.read_problem(source, *given, layout, callback)
+            return tables.read_problem(source, *given, callback, weights, missing)
+        return arrays.read_problem(source, *given, layout, callback, weights, missing)
 
 
 def read_points(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unbraid.arrays import Array
-from unbraid.problem import Problem
+from unbraid.printable import quoted
+from unbraid.problem import Problem, counted
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,14 @@ class Samples:
 
     problem: Problem
     taken: str
+
+
+def described(problem: Problem, taken: str, weights: str | None) -> Samples:
+    """The samples, with a word on weights, by the name that the file has for them, and on what is missing."""
+    more = [] if weights is None else [f"weighted by {quoted(weights)}"]
+    gaps = sum(int(np.count_nonzero(np.isnan(array))) for array in (problem.F, problem.J) if array is not None)
+    more += [f"{counted(gaps, 'number')} missing"] if gaps else []
+    return Samples(problem, ", ".join([taken, *more]))
 
 
 @dataclass(frozen=True)

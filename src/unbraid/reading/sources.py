@@ -6,8 +6,10 @@ available. A file is a stranger's: nothing in it is executed, and it leads to no
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.errors import FileError, MissingDependencyError
-from unbraid.printable import MOST, listed, shown
+from unbraid.printable import MOST, listed, quoted, shown
+from unbraid.problem import MASK
 from unbraid.progress import Callback
 
 Shape = tuple[int, ...]
+UNDECODED = re.compile("[\udc80-\udcff]")
+"""What stands for bytes that are no text."""
 
 
 class ArraySource(ABC):
@@ -69,6 +74,30 @@ class ArraySource(ABC):
         return FileError(f"{self.path}: {shown(name)} must be an array of real numbers, and it is {what}: {advice}.")
 
 
+@dataclass(frozen=True)
+class Gaps:
+    """Where in a table values may be missing.
+
+    Attributes
+    ----------
+    columns
+        Those of outputs and Jacobians.
+    allowed
+        Whether empty cells and NaN are read there, as NaN.
+    """
+
+    columns: Collection[str] = ()
+    allowed: bool = False
+
+    def __contains__(self, name: str) -> bool:
+        return self.allowed and name in self.columns
+
+    def advice(self, name: str, line: str, empty: bool = True) -> str:
+        """What to do about a cell without a finite number, in a line or a row."""
+        mask = f", or {MASK} where that stands for what is not known"
+        return f"repair or remove that {line}{mask if empty and not self.allowed and name in self.columns else ''}."
+
+
 class Table(ABC):
     """An open file with one sample a row and named columns.
 
@@ -84,13 +113,16 @@ class Table(ABC):
     columns: tuple[str, ...]
 
     @abstractmethod
-    def read(self, columns: Sequence[str], callback: Callback | None = None) -> Array:
-        """Some columns, (S, how many), all finite; a `FileError` says where something else stands."""
+    def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
+        """Some columns, (S, how many), all finite but for NaN in gaps; a `FileError` says where something else is."""
 
     def holds(self) -> str:
         """What the file holds, in a few words."""
-        names = (shown(name) or "(no name)" for name in self.columns)
-        return f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+        names = (quoted(name) or "(no name)" for name in self.columns)
+        held = f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+        if any(UNDECODED.search(name) for name in self.columns):
+            return f"{held}. Its names are not in UTF-8, so that some letters cannot be read: save it as UTF-8"
+        return held
 
 
 def need(package: str, kind: str) -> None:

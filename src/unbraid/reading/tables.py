@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from unbraid.errors import FileError
-from unbraid.printable import listed, shown
-from unbraid.problem import Problem, counted
+from unbraid.printable import listed, quoted
+from unbraid.problem import Missing, Problem, counted
 from unbraid.progress import Callback
 from unbraid.reading.columns import check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST
-from unbraid.reading.samples import Points, Samples
-from unbraid.reading.sources import Table
+from unbraid.reading.samples import Points, Samples, described
+from unbraid.reading.sources import Gaps, Table
 
 
 def read_problem(
@@ -20,6 +22,8 @@ def read_problem(
     outputs: Sequence[str],
     jacobians: Sequence[str],
     callback: Callback | None = None,
+    weights: str | None = None,
+    missing: Missing = "error",
 ) -> Samples:
     """The samples in the named columns."""
     if not inputs or not (outputs or jacobians):
@@ -29,16 +33,25 @@ def read_problem(
         )
     x, f = choose(table, inputs, "inputs"), choose(table, outputs, "outputs")
     j = choose_jacobians(table, jacobians, x, f)
-    check_distinct(table, (*x, *f, *j))
-    values = table.read((*x, *f, *j), callback)
-    m, n = len(x), len(f)
-    X, F, J = values[:, :m], values[:, m : m + n], values[:, m + n :].reshape(len(values), -1, m)
-    names = f or None
-    problem = Problem(X, F if f else None, J if j else None, input_names=x, output_names=names)
+    w = () if weights is None else choose(table, [weights], "weights")
+    if len(w) > 1:
+        raise FileError(f"{table.path}: `weights` names {len(w)} columns, {listed(map(quoted, w), len(w))}: name one.")
+    check_distinct(table, (*x, *f, *j, *w))
+    values = table.read((*x, *f, *j, *w), callback, Gaps((*f, *j), missing == "mask"))
+    X, F, J, W = np.split(values, np.cumsum([len(x), len(f), len(j)]), axis=1)
+    problem = Problem(
+        X,
+        F if f else None,
+        J.reshape(len(J), -1, len(x)) if j else None,
+        W[:, 0] if w else None,
+        missing,
+        input_names=x,
+        output_names=f or None,
+    )
     taken = [named("input", x), named("output", f)] if f else [named("input", x)]
     if j:
         taken.append(f"Jacobians in {counted(len(j), 'column')}")
-    return Samples(problem, ", ".join(taken))
+    return described(problem, ", ".join(taken), w[0] if w else None)
 
 
 def read_points(table: Table, inputs: Sequence[str], m: int, callback: Callback | None = None) -> Points:
@@ -52,11 +65,11 @@ def read_points(table: Table, inputs: Sequence[str], m: int, callback: Callback 
     if len(x) != m:
         raise FileError(
             f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
-            f"{listed(map(shown, x), len(x))}: name as many as the model has."
+            f"{listed(map(quoted, x), len(x))}: name as many as the model has."
         )
     return Points(table.read(x, callback), FIRST, named("input", x))
 
 
 def named(what: str, columns: Sequence[str]) -> str:
     """'inputs x1, x2'."""
-    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(shown, columns), len(columns))}"
+    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(quoted, columns), len(columns))}"
