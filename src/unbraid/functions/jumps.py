@@ -18,7 +18,8 @@ from unbraid.functions.hosts import quiet
 
 HALVINGS, COMPARED = 60, 8
 """A piece is halved so often, or until floating point ends; a change that did not fall to a quarter over the last 8
-of these halvings belongs to a jump. With a slope it falls to 1/256, at the tip of √|x| to 1/16; sign(x), 0 at 0, to 1/2."""
+of these halvings belongs to a jump. With a slope it falls to 1/256, at the tip of √|x| to 1/16, where sign(x) is 0 to
+1/2."""
 
 
 def jumps(f: Form, rows: IndexArray, low: Array, high: Array, unit: Array) -> Array:
