@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -142,6 +143,11 @@ def test_functions_that_only_jump_are_refused(name: str, S: int) -> None:
         ub.Problem.from_function(JUMPS[name], U[:S])
 
 
+def test_a_jump_outside_of_the_samples_is_no_matter() -> None:
+    X = np.abs(U) + 0.1
+    assert error(lambda x: np.where(x > 0.0, 1.0, 0.0), X, np.zeros((200, 1, 1))) == 0.0
+
+
 @pytest.mark.parametrize("height", [1.0, 1e-3])
 def test_a_jump_close_to_a_sample_is_named_and_far_from_all_it_does_no_harm(height: float) -> None:
     f = lambda x: np.sin(x) + height * np.sign(x)  # noqa: E731
@@ -263,6 +269,16 @@ def test_functions_that_are_not_analytic_are_refused_by_the_complex_step(f: Any)
 
 
 def test_functions_that_do_not_take_complex_numbers_are_refused_by_the_complex_step() -> None:
-    for f in (lambda x: float(x[0]), lambda x: np.array([x[0], 1.0], dtype=np.float64), np.cbrt):
-        with pytest.raises(ub.UnbraidError, match=r"f raised (TypeError|ComplexWarning) .* at X\[0\]"):
+    """It is not the sample that is to blame, also where only some samples lead there."""
+    sometimes = lambda x: math.sin(x[0]) if x[0] > 1.0 else x[0]  # noqa: E731
+    for f in (lambda x: math.sin(x[0]), lambda x: np.array([x[0], 1.0], dtype=np.float64), np.cbrt, sometimes):
+        says = (
+            r'f does not take complex numbers, it raised (TypeError|ComplexWarning) .*: use derivatives="differences"'
+        )
+        with pytest.raises(ub.UnbraidError, match=says) as caught:
             ub.Problem.from_function(f, U, derivatives="complex-step")
+        assert "sample" not in str(caught.value)
+    with pytest.raises(ub.UnbraidError, match=r"f raised ZeroDivisionError .* at X\[3\] .*: remove that sample"):
+        ub.Problem.from_function(
+            lambda x: 1 / 0 if np.iscomplexobj(x) and x[0].real == U[3, 0] else x[0], U, derivatives="complex-step"
+        )

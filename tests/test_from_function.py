@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import unbraid as ub
 from unbraid.arrays import Array
+from unbraid.functions import sampling
 from unbraid.functions.forms import first_failure
 from unbraid.functions.recognition import form_of
 from unbraid.progress import Progress
@@ -144,6 +145,13 @@ def test_a_function_of_a_batch_is_never_taken_for_another_one(name: str) -> None
 def test_a_function_that_means_another_thing_by_a_batch_is_refused() -> None:
     """Of a point it is the identity, of a batch the sum of each row: both make sense."""
     refused(lambda x: [np.sum(one) for one in x], says=r"takes a point \(2,\) and a batch .* lambda x: f\(x\[None\]\)")
+
+
+def test_a_function_that_looks_at_signs_of_one_row_is_not_taken_for_one_of_two_meanings() -> None:
+    """Of a batch, x[0] is its first row: with samples whose signs agree that looks like another function of a batch."""
+    points = np.abs(X) + 0.1
+    F, _ = arrays(ub.Problem.from_function(lambda x: np.where(x[0] > 0.0, x[1], x), points))
+    np.testing.assert_array_equal(F, np.tile(points[:, 1:], 2))
 
 
 def test_rows_that_depend_on_one_another_are_refused() -> None:
@@ -453,7 +461,27 @@ def test_chunk_must_be_a_whole_number(chunk: Any) -> None:
     refused(of_a_point, chunk=chunk, says="chunk must be a whole number of at least 1")
 
 
-def test_progress_counts_samples() -> None:
+@pytest.mark.parametrize("callback", [3, "print", [print]])
+def test_a_callback_that_cannot_be_called_is_refused_before_any_work(callback: Any) -> None:
+    def f(x: Array) -> Array:
+        raise AssertionError
+
+    refused(f, callback=callback, says="callback must be a function of a Progress, got")
+
+
+def test_progress_is_told_of_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of a point has many small chunks: here each takes 0.06 s by the clock."""
+    clock, seen = itertools.count(0.0, 0.06), list[Progress]()
+    monkeypatch.setattr(sampling, "monotonic", lambda: next(clock))
+    points = np.random.default_rng(0).standard_normal((105, 1))
+    ub.Problem.from_function(lambda x: float(x[0]), points, callback=seen.append)
+    assert [(one.phase, one.done) for one in seen] == [
+        (phase, done) for phase in ("values", "Jacobians") for done in (40, 80, 105)
+    ]
+
+
+def test_progress_counts_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "REPORTED", 0.0)
     seen: list[Progress] = []
     ub.Problem.from_function(of_a_batch, X, chunk=15, callback=seen.append)
     assert [(one.phase, one.done, one.total) for one in seen] == [

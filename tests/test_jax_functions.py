@@ -110,6 +110,14 @@ def test_a_function_of_neither_is_refused_with_what_it_did() -> None:
         ub.Problem.from_function(lambda x: jnp.asarray(x) @ W.T, X)
 
 
+def test_a_function_that_wants_jax_arrays_at_some_samples_only_gets_them() -> None:
+    points = -np.abs(X)
+    points[5] *= -1.0
+    J = arrays(ub.Problem.from_function(lambda x: x.at[0].multiply(3.0) if x[0] > 0 else x * x, points))[1]
+    np.testing.assert_array_equal(J[5], np.diag([3.0, 1.0, 1.0]))
+    np.testing.assert_allclose(J[6], np.diag(2.0 * points[6]), rtol=1e-12)
+
+
 def test_random_functions_are_refused() -> None:
     key = [jax.random.key(0)]
 

@@ -201,6 +201,58 @@ def test_a_function_that_is_cut_off_from_its_gradient_is_refused() -> None:
         ub.Problem.from_function(f, X)
 
 
+def test_a_function_that_rounds_is_refused() -> None:
+    """The derivative of torch.round is zero, but that is not how its values change."""
+    with pytest.raises(ub.UnbraidError, match=r"automatic differentiation does not fit .* rounding"):
+        ub.Problem.from_function(lambda x: torch.round(torch.sin(x @ W), decimals=4), X)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+@pytest.mark.parametrize("of_a_point", [True, False])
+def test_a_numpy_function_cannot_be_differentiated_by_a_framework(framework: Any, of_a_point: bool) -> None:
+    """Said before any work, of the function, not of a sample; and without NumPy's warning of what it did to tensors."""
+
+    def f(x: Array) -> Any:
+        return [np.sin(x[0]), np.exp(x[1])] if of_a_point else np.stack([np.sin(x[:, 0]), x[:, 1]], axis=1)
+
+    says = (
+        rf'f cannot be differentiated by {framework}: it raised .* with {framework} alone.* derivatives="differences"'
+    )
+    with pytest.raises(ub.UnbraidError, match=says) as caught:
+        ub.Problem.from_function(f, X, derivatives=framework)
+    assert "sample" not in str(caught.value)
+
+
+def test_numbers_among_tensors_keep_their_precision() -> None:
+    """They are cut off from the gradient, which is noticed only if they are not rounded to float32."""
+    F, _ = arrays(ub.Problem.from_function(lambda x: [0.1, x[0]], X, derivatives="torch"))
+    np.testing.assert_array_equal(F[:, 0], 0.1)
+    with pytest.raises(ub.UnbraidError, match=r"output 0 changes .* of 0 by its Jacobian"):
+        ub.Problem.from_function(lambda x: [float(x[0]) ** 2, x[1]], X, derivatives="torch")
+
+
+@pytest.mark.parametrize("where", [0, 5, 29])
+def test_a_function_that_wants_tensors_at_some_samples_only_gets_them(where: int) -> None:
+    points = -np.abs(X)
+    points[where] *= -1.0
+
+    def f(x: Any) -> Any:
+        return torch.sin(x[:2]) if x[0] > 0 else 2 * x[:2]
+
+    F, J = arrays(ub.Problem.from_function(f, points))
+    expected = by_autograd(f, points)
+    np.testing.assert_allclose(F, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(J, expected[1], rtol=1e-12)
+
+
+def test_a_numpy_function_that_fails_at_a_sample_is_not_blamed_on_tensors() -> None:
+    def f(x: Array) -> Any:
+        return x @ "ndarray" if x[0] == X[5, 0] else np.sin(x[:1])  # type: ignore[operator]
+
+    with pytest.raises(ub.UnbraidError, match=r"f raised .* at X\[5\] = "):
+        ub.Problem.from_function(f, X)
+
+
 def test_a_function_with_gradients_inside_works() -> None:
     """A force from an energy."""
 
@@ -252,8 +304,15 @@ def test_points_may_be_a_tensor() -> None:
 
 
 def test_points_that_require_gradients_get_advice() -> None:
-    with pytest.raises(ub.UnbraidError, match=r"X must be an array .*detach\(\)"):
+    with pytest.raises(ub.UnbraidError, match=r"X must be an array of numbers, got a tensor .*: pass X\.detach\(\)"):
         ub.Problem.from_function(network(), torch.tensor(X, requires_grad=True))
+    with pytest.raises(
+        ub.UnbraidError, match=r"F must be an array of numbers, got a tensor .*: pass F\.detach\(\)"
+    ) as caught:
+        ub.Problem(X, torch.tensor(X, requires_grad=True))
+    assert "rows" not in str(caught.value)
+    with pytest.raises(ub.UnbraidError, match=r"F must be .*[^.]\.$"):
+        ub.Problem(X, [torch.tensor(x, requires_grad=True) for x in X])
 
 
 def test_inputs_go_to_the_device_of_the_parameters() -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.arrays import Array, IndexArray
-from unbraid.functions.forms import Form
+from unbraid.errors import DataError
+from unbraid.functions.forms import Form, deed
 
 STEP = 2.0**-70
 """In units of an input's scale: its square is far below rounding, and nothing is subtracted."""
@@ -34,5 +35,16 @@ class ComplexStep:
             for k, step in enumerate(STEP * self.scale):
                 moved = points.astype(np.complex128)
                 moved[:, k] += 1j * step
-                columns.append(self.f(moved, rows).imag / step)
+                try:
+                    columns.append(self.f(moved, rows).imag / step)
+                except DataError as error:
+                    raise explained(error) from error.__cause__
         return np.stack(columns, axis=-1)
+
+
+def explained(error: DataError) -> DataError:
+    """What went wrong at a sample: nothing is wrong with the sample if f takes no complex numbers."""
+    cause = error.__cause__
+    if not isinstance(cause, TypeError | np.exceptions.ComplexWarning):
+        return error
+    return DataError(f'f does not take complex numbers, it {deed(cause)}: use derivatives="differences".')

@@ -18,8 +18,8 @@ from unbraid.functions.hosts import quiet
 
 HALVINGS, COMPARED = 60, 8
 """A piece is halved so often, or until floating point ends; a change that did not fall to a quarter over the last 8
-of these halvings belongs to a jump. With a slope it falls to 1/256, at the tip of √|x| to 1/16, where sign(x) is 0 to
-1/2."""
+of these halvings belongs to a jump. With a slope it falls to 1/256, at the tip of √|x| to 1/16; that of sign(x), which
+is 0 at 0, to 1/2."""
 
 
 def jumps(f: Form, rows: IndexArray, low: Array, high: Array, unit: Array) -> Array:
@@ -54,7 +54,7 @@ class Plateaus:
 
     def __init__(self, f: Form, X: Array, rows: IndexArray, direction: Array) -> None:
         self.f, self.rows, self.points, self.direction = f, rows, X[rows], direction
-        margin = np.abs(direction)
+        margin = np.where(X.min(axis=0) < X.max(axis=0), 0.0, np.abs(direction))  # what happens elsewhere is no matter
         self.lowest, self.highest = X.min(axis=0) - margin, X.max(axis=0) + margin
         self.heights = np.full((len(rows), *f.shape), np.nan)  # NaN: not asked for yet
 

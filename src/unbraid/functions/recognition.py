@@ -61,7 +61,7 @@ def form_of(
     name: str, f: Function, X: Array, framework: str | None = None, shape: Shape | None = None
 ) -> tuple[Form, Host]:
     """What `f` takes, from how it answers at a few samples; its answers have this `shape`, or any (n,)."""
-    probes = X[np.unique(np.linspace(0, len(X) - 1, PROBES).astype(int))]
+    probes = few(X)
     failures: dict[str, Exception] = {}
     for host in hosts_for(f, probes, framework):
         asked = Asked(host, shape)
@@ -80,6 +80,11 @@ def form_of(
     raise DataError(
         f"{name} must map a point ({m},) to {one}, or a batch (S, {m}) to {many}. {' '.join(failures)}"
     ) from next(iter(failures.values()))
+
+
+def few(X: Array) -> Array:
+    """Some of the samples, spread over all of them."""
+    return np.asarray(X[np.unique(np.linspace(0, len(X) - 1, PROBES).astype(int))])
 
 
 def judged(name: str, asked: Asked, takes_points: bool, samples: Array, scale: Array) -> Form:
@@ -132,6 +137,10 @@ def refuse_two_meanings(name: str, asked: Asked, points: Array, values: Numbers,
     """Refuse a function that has these values one by one, and others, no less sensible, as a function of a batch."""
     batch = tried(asked.batch, points)
     if not isinstance(batch, np.ndarray) or batches_give(asked, points, batch, tolerance) is not True:
+        return
+    mixed = points * [[1.0], [1.0], [-1.0]]  # f may look at the signs of one row only, and here they are others
+    answer = tried(asked.batch, mixed)
+    if isinstance(answer, np.ndarray) and batches_give(asked, mixed, answer, tolerance) is False:
         return
     if not same(values, batch, PLAINLY):
         m = points.shape[1]

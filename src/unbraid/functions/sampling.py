@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import monotonic
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -11,16 +13,18 @@ from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.functions.agreement import check_agreement
 from unbraid.functions.complex_step import ComplexStep
 from unbraid.functions.differences import differences
-from unbraid.functions.forms import Form
-from unbraid.functions.hosts import Function, Host
-from unbraid.functions.recognition import form_of
+from unbraid.functions.forms import Form, deed, tried
+from unbraid.functions.hosts import Function, Host, imported, quiet
+from unbraid.functions.recognition import WRONG_KIND, few, form_of
 from unbraid.functions.scales import spreads
 from unbraid.progress import Callback, Progress
 
 Derivatives = Literal["auto", "torch", "jax", "differences", "complex-step"]
 
 CHUNK, CHUNK_OF_POINTS = 1000, 10
-"""Samples evaluated between two reports of progress: of functions of a batch, and of functions of a point."""
+"""Samples evaluated at once: of functions of a batch, and of functions of a point, which may be slow."""
+REPORTED = 0.2
+"""Seconds between two reports of progress, at least."""
 EXACT, OWN = 1e-4, 1e-2
 """How far Jacobians may be from a difference quotient: those of a framework, and those of the user."""
 
@@ -45,14 +49,30 @@ def sample_function(
     callback: Callback | None,
 ) -> tuple[Array, Array]:
     """Values (S, n) and Jacobians (S, n, m) of f at X (S, m)."""
-    check_settings(f, jacobian, derivatives, chunk)
-    form, host = form_of("f", f, X, derivatives if derivatives in ("torch", "jax") else None)
-    F = sampled("values", form, X, form.shape, chunk, callback)
-    slopes = jacobians_of(form, host, X, F, jacobian, derivatives)
-    return F, sampled("Jacobians", slopes, X, (*form.shape, X.shape[1]), chunk, callback)
+    check_settings(f, jacobian, derivatives, chunk, callback)
+
+    def sampled_with(framework: str | None) -> tuple[Array, Array]:
+        form, host = form_of("f", f, X, framework)
+        if jacobian is None and derivatives not in ("differences", "complex-step"):
+            check_differentiable(host, form.batched, X)
+        F = sampled("values", form, X, form.shape, chunk, callback)
+        slopes = jacobians_of(form, host, X, F, jacobian, derivatives)
+        return F, sampled("Jacobians", slopes, X, (*form.shape, X.shape[1]), chunk, callback)
+
+    if derivatives in ("torch", "jax"):
+        return sampled_with(derivatives)
+    try:
+        return sampled_with(None)
+    except DataError as error:  # at some samples f may want what it does not need at those it was first tried at
+        for framework in frameworks_wanted(error.__cause__):
+            with suppress(DataError):
+                return sampled_with(framework)
+        raise
 
 
-def check_settings(f: Function, jacobian: Function | None, derivatives: Derivatives, chunk: int | None) -> None:
+def check_settings(
+    f: Function, jacobian: Function | None, derivatives: Derivatives, chunk: int | None, callback: Callback | None
+) -> None:
     """Refuse what is no function, and settings that do not exist."""
     for name, given in (("f", f), ("jacobian", jacobian)):
         if isinstance(given, type):
@@ -69,6 +89,32 @@ def check_settings(f: Function, jacobian: Function | None, derivatives: Derivati
         raise SettingError(f"Both jacobian= and derivatives={derivatives!r} were given: leave one of them out.")
     if chunk is not None:
         check_whole("chunk", chunk, 1)
+    if callback is not None and not callable(callback):
+        raise SettingError(f"callback must be a function of a Progress, got {callback!r}.")
+
+
+def check_differentiable(host: Host, batched: bool, X: Array) -> None:
+    """Refuse a function that its framework can differentiate nowhere: at a few samples, before any work is done."""
+    exact = host.jacobians(batched)
+    if exact is None:
+        return
+    with quiet():
+        answers = [tried(exact, x[None]) for x in few(X)]
+    failures = [answer for answer in answers if isinstance(answer, Exception)]
+    if len(failures) == len(answers):
+        framework = host.takes.split()[0]
+        raise DataError(
+            f"f cannot be differentiated by {framework}: it {deed(failures[0])}. From its input to its output it must "
+            f'compute with {framework} alone, not with NumPy or math: rewrite it so, or use derivatives="differences".'
+        ) from failures[0]
+
+
+def frameworks_wanted(cause: BaseException | None) -> list[str]:
+    """Those in use, if f failed because it was given NumPy arrays in place of theirs."""
+    told = str(cause).lower()
+    if not isinstance(cause, WRONG_KIND) or not any(word in told for word in ("tensor", "ndarray", "jax")):
+        return []
+    return [framework for framework in ("torch", "jax") if imported(framework)]
 
 
 def sampled(
@@ -76,12 +122,14 @@ def sampled(
 ) -> Array:
     """All values or Jacobians (S, *shape), chunk by chunk."""
     size = chunk or (CHUNK if what.batched else CHUNK_OF_POINTS)
-    result = np.empty((len(X), *shape))
+    result, told = np.empty((len(X), *shape)), monotonic()
     for start in range(0, len(X), size):
         rows = np.arange(start, min(start + size, len(X)))
         result[rows] = what(X[rows], rows)
-        if callback is not None:
-            callback(Progress(phase, int(rows[-1]) + 1, len(X)))
+        done, now = int(rows[-1]) + 1, monotonic()
+        if callback is not None and (done == len(X) or now - told >= REPORTED):
+            callback(Progress(phase, done, len(X)))
+            told = now
     return result
 
 

@@ -27,13 +27,13 @@ class TorchFunction:
 
     def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
         with evaluation_mode(self.f):
-            return as_numpy(as_tensor(self.f(self.tensor(x))))
+            return as_numpy(self.as_tensor(self.f(self.tensor(x))))
 
     def jacobians(self, batched: bool) -> Callable[[Numbers], Numbers]:
         """By one vectorised transform of all points; by plain autograd point after point if f does not allow that."""
 
         def of_a_point(x: Any) -> Any:
-            return as_tensor(self.f(x[None] if batched else x)).reshape(-1)
+            return self.as_tensor(self.f(x[None] if batched else x)).reshape(-1)
 
         def at_once(x: Any) -> Any:
             n, m = of_a_point(x[0]).numel(), x.shape[1]
@@ -57,6 +57,15 @@ class TorchFunction:
     def tensor(self, x: Numbers) -> Any:
         """A new tensor."""
         return torch.tensor(np.asarray(x), dtype=self.dtype, device=self.device)
+
+    def as_tensor(self, given: Any) -> Any:
+        """What f returned as one tensor: lists are stacked, and numbers among them are as precise as f is."""
+        if isinstance(given, list | tuple):
+            return torch.stack([self.as_tensor(one) for one in given])
+        refuse_none(given)
+        if isinstance(given, float):
+            return torch.tensor(given, dtype=self.dtype, device=self.device)
+        return given if isinstance(given, torch.Tensor) else torch.as_tensor(given)
 
 
 def hosts(f: Function) -> Iterator[TorchFunction]:
@@ -97,14 +106,6 @@ def evaluation_mode(f: Function) -> Iterator[None]:
             part.training = False
         for part in training:
             part.training = True
-
-
-def as_tensor(given: Any) -> Any:
-    """What f returned as one tensor: lists of numbers are stacked."""
-    if isinstance(given, list | tuple):
-        return torch.stack([as_tensor(one) for one in given])
-    refuse_none(given)
-    return given if isinstance(given, torch.Tensor) else torch.as_tensor(given)
 
 
 def as_numpy(tensor: Any) -> Numbers:
