@@ -92,7 +92,7 @@ class NpySingle(NpyArrays):
     def lacks(self, name: str, option: str) -> UnbraidError:
         beside = self.path.parent / (name if name.endswith(SUFFIX) else name + SUFFIX)
         if beside.is_file():
-            hint = f" {beside} lies beside it: set `{option}` to {beside}."
+            hint = f" {beside} lies beside {self.path.name}: set `{option}` to {beside}."
         else:
             hint = "" if name.endswith(SUFFIX) else f" Name a file with `{option}`, such as {beside}."
         if name.endswith(SUFFIX):
