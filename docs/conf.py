@@ -79,13 +79,19 @@ html_theme_options = {
 }
 html_context = {"default_mode": "auto"}
 
+ROOT_PAGES = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
+"""Pages that are files beside the README: those of this folder only point there."""
 ELSEWHERE = {
     "../README.md": "index.md",
     "../examples": "gallery/index.rst",
-    "../CHANGELOG.md": "changelog.md",
-    "../CONTRIBUTING.md": "contributing.md",
+    **{f"../{path}": f"{name}.md" for name, path in ROOT_PAGES.items()},
 }
 """What a link on a code host points to, and its page on the site."""
+
+
+def from_root(page: str) -> str:
+    """The text of a page beside the README, with links as they are from here."""
+    return re.sub(r"\]\((?![a-z]+:|#)", "](../", page).replace("](../docs/", "](")
 
 
 def on_the_site(page: str) -> str:
@@ -99,6 +105,10 @@ def setup(app):
     """Called by Sphinx."""
 
     def read(app, name, source):
+        if name in ROOT_PAGES:
+            path = ROOT / ROOT_PAGES[name]
+            app.env.note_dependency(path)
+            source[0] = from_root(path.read_text(encoding="utf-8"))
         source[0] = on_the_site(source[0])
 
     app.connect("source-read", read)

@@ -99,13 +99,105 @@ def test_noise_is_met_with_longer_steps_and_too_much_of_it_is_refused() -> None:
         ub.Problem.from_function(lambda x: np.sin(x) + 0.1 * np.sin(1e17 * x), U)
 
 
+ROUNDINGS: dict[str, tuple[Curve, float]] = {
+    "6 decimals": (lambda v: np.round(v, 6), 1e-3),
+    "5 decimals": (lambda v: np.round(v, 5), 1e-3),
+    "4 decimals": (lambda v: np.round(v, 4), 5e-3),
+    "3 decimals": (lambda v: np.round(v, 3), 1e-2),
+    "2 decimals": (lambda v: np.round(v, 2), 5e-2),
+    "6 digits": (lambda v: np.vectorize(lambda one: float(f"{one:.6g}"))(v), 1e-3),
+    "float32 inside": (lambda v: v.astype(np.float32).astype(np.float64), 1e-4),
+    "cut off": (lambda v: np.trunc(1e5 * v) / 1e5, 1e-3),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDINGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_is_met_with_longer_steps(name: str, seed: int) -> None:
+    """Over short steps a rounded function does not move, and then it jumps."""
+    rounded, tolerance = ROUNDINGS[name]
+    X = np.random.default_rng(seed).uniform(-2, 2, (200, 2))
+    A = np.array([[0.6, 0.6], [-1.0, 1.0]])
+    assert error(lambda x: rounded(np.sin(x @ A.T)), X, np.cos(X @ A.T)[:, :, None] * A) < tolerance
+    assert error(lambda x: rounded(np.sin(50 * x[..., :1])), X, np.stack([50 * np.cos(50 * X[:, :1]), 0 * U], -1)) < 0.1
+
+
+def test_rounded_inputs_are_met_with_longer_steps() -> None:
+    assert error(lambda x: np.sin(np.round(x, 3)), U, np.cos(U)[:, :, None]) < 5e-3
+
+
+JUMPS: dict[str, Curve] = {
+    "sign": np.sign,
+    "floor 3x": lambda x: np.floor(3 * x),
+    "one decimal": lambda x: np.round(np.sin(x), 1),
+    "a switch": lambda x: np.where(x > 1.2, 1.0, 0.0),
+    "a table": lambda x: np.array([0.0, 3.0, 1.0, 2.0, 7.0])[np.clip(np.round(x + 2), 0, 4).astype(int)],
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+@pytest.mark.parametrize("S", [20, 200])
+def test_functions_that_only_jump_are_refused(name: str, S: int) -> None:
+    with pytest.raises(ub.UnbraidError, match=r"by differences: whatever the step, .* rounded or has jumps\."):
+        ub.Problem.from_function(JUMPS[name], U[:S])
+
+
+@pytest.mark.parametrize("height", [1.0, 1e-3])
+def test_a_jump_close_to_a_sample_is_named_and_far_from_all_it_does_no_harm(height: float) -> None:
+    f = lambda x: np.sin(x) + height * np.sign(x)  # noqa: E731
+    X = U[np.abs(U) > 0.1][:, None]
+    assert error(f, X, np.cos(X)[:, :, None]) < 1e-8
+    X[7] = 1e-4
+    with pytest.raises(ub.UnbraidError, match=rf"beside X\[7\], .* output 0 jumps by {height:g}\. Remove such"):
+        ub.Problem.from_function(f, X)
+
+
+def test_a_pole_close_to_a_sample_is_reported() -> None:
+    X = np.linspace(-1.5, 1.5, 3001)[:, None]
+    with pytest.raises(ub.UnbraidError, match=r"jumps by|f gave (inf|-inf) at .* beside X\[150[0-2]\]"):
+        ub.Problem.from_function(lambda x: 1 / (x - 1e-4), X)
+
+
+PIECES: dict[str, tuple[Curve, Curve]] = {
+    "|x|": (np.abs, np.sign),
+    "max(0, x)": (lambda x: np.maximum(0, x), lambda x: np.where(x > 0, 1.0, 0.0)),
+    "a steep hinge": (lambda x: np.maximum(0, 1e3 * (x - 1.2)), lambda x: np.where(x > 1.2, 1e3, 0.0)),
+    "clipped": (lambda x: np.clip(x, -1, 0.5), lambda x: np.where((x > -1) & (x < 0.5), 1.0, 0.0)),
+    "saturated": (lambda x: np.tanh(40 * (x - 1)), lambda x: 40 / np.cosh(40 * (x - 1)) ** 2),
+    "flat, then a root": (lambda x: np.maximum(x - 0.1, 0) ** 0.5, lambda x: 0.5 * np.maximum(x - 0.1, 0) ** -0.5),
+    "constant": (lambda x: 0 * x + 3, lambda x: 0 * x),
+}
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("name", PIECES)
+def test_flat_pieces_without_jumps_are_not_taken_for_rounding(name: str, offset: float) -> None:
+    f, slope = PIECES[name]
+    kinks = np.array([0.0, 0.1, 0.5, 1.0, -1.0, 1.2])
+    X = U[(np.abs(U - kinks) > 0.02).all(axis=1)]
+    X = offset + np.round(X, 6)
+    with np.errstate(divide="ignore"):
+        J = np.where(np.isfinite(slope(X - offset)), slope(X - offset), 0.0)
+    assert error(lambda x: f(x - offset), X, J[:, :, None]) < 1e-7
+
+
+def test_a_relu_network_has_the_derivatives_of_its_pieces() -> None:
+    W, b, V = RNG.standard_normal((2, 16)), RNG.standard_normal(16), RNG.standard_normal((16, 3))
+    X = RNG.uniform(-2, 2, (2000, 2))
+    X = X[(np.abs(X @ W + b) > 0.02).all(axis=1)]
+    J = np.einsum("mh,sh,hn->snm", W, X @ W + b > 0.0, V)
+    assert error(lambda x: np.maximum(x @ W + b, 0.0) @ V, X, J) < 1e-8
+    on_kinks = np.stack([np.full(50, -b[0] / W[0, 0]), np.zeros(50)], axis=1)
+    assert ub.Problem.from_function(lambda x: np.maximum(x @ W + b, 0.0) @ V, np.vstack([X, on_kinks])).n == 3
+
+
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))
 def test_differences_are_those_of_the_formula(m: int, n: int, seed: int) -> None:
     """The slow, obvious twin: one entry after the other, from single points."""
     rng = np.random.default_rng(seed)
     A, X, steps = rng.standard_normal((n, m)), rng.standard_normal((5, m)), rng.uniform(0.01, 0.1, m)
     form, _ = form_of("f", lambda x: np.sin(x @ A.T), X)
-    J = Differences(form, steps)(X, np.arange(5))
+    J = Differences(form, steps, np.ones((n, m)))(X, np.arange(5))
     for s, i, k in np.ndindex(5, n, m):
 
         def along(t: float, s: int = s, i: int = i, k: int = k) -> float:

@@ -26,7 +26,7 @@ def check_agreement(name: str, jacobian: Slopes, f: Form, X: Array, F: Array, to
     rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
     v = spreads(X) * np.random.default_rng(0).choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0], X.shape[1])
     J = jacobian(X[rows], rows)
-    _, error, quotient = settled_step(f, X, F, rows, v)
+    _, error, quotient, _ = settled_step(f, X, F, rows, v)
     if error > UNSETTLED:
         return
     unit = np.maximum(np.std(F, axis=0), np.abs(quotient).max(axis=0))

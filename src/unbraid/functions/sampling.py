@@ -122,7 +122,7 @@ def jacobians_of(
         X,
         F,
         EXACT,
-        "Something in f is cut off from it (no_grad, detach, stop_gradient, a detour through NumPy). "
+        "Something in f is cut off from it (no_grad, detach, stop_gradient, rounding, a detour through NumPy). "
         'Repair that, or use derivatives="differences".',
     )
     return by_framework
