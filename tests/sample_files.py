@@ -62,7 +62,7 @@ def write_npy(path: Path, arrays: Arrays) -> None:
 
 
 def columns(arrays: Arrays) -> dict[str, Any]:
-    """x1, x2, ..., y1, y2, ..., dy1/dx1, dy1/dx2, ..."""
+    """x1, x2, ..., y1, y2, ..., dy1/dx1, dy1/dx2, ..., and w where there are weights."""
     m = arrays["X"].shape[1]
     table = {f"x{k + 1}": arrays["X"][:, k] for k in range(m)}
     if "F" in arrays:
@@ -70,6 +70,8 @@ def columns(arrays: Arrays) -> dict[str, Any]:
     if "J" in arrays:
         for i in range(arrays["J"].shape[1]):
             table |= {f"dy{i + 1}/dx{k + 1}": arrays["J"][:, i, k] for k in range(m)}
+    if "weights" in arrays:
+        table["w"] = arrays["weights"]
     return table
 
 

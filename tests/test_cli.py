@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -391,6 +392,24 @@ def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
     assert "Searching" not in stdout
     assert "of 5000 starts were finished, and this is the best model found until then" in stdout
     assert ub.DecoupledModel.load("model.npz").rank == 5
+
+
+def test_an_interrupted_fit_counts_the_starts_it_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A selection that is interrupted ends with a quick fit, from fewer starts than were asked for."""
+
+    def interrupted(problem: ub.Problem, rank: Any, **settings: Any) -> ub.Fit:
+        found = ub.decouple(problem, 3, starts=3, rng=0)
+        return replace(found, status=ub.Status.INTERRUPTED)
+
+    monkeypatch.setattr(fit_module, "decouple", interrupted)
+    result = run("fit data.npz --rank auto --starts 16 -o model.npz")
+    assert result.exit_code == 130
+    assert "\nStarts: 3: 3 agree on the directions.\n" in result.stdout
+    assert "\nInterrupted: 3 of 3 starts were finished, and this is the best model found until then.\n" in result.stdout
+    assert (
+        '"starts": {"asked": 16, "made": 3, "finished": 3,'
+        in run("fit data.npz --rank auto --starts 16 -o model.npz --json").stdout
+    )
 
 
 def test_ctrl_c_with_nothing_found_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

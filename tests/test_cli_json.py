@@ -58,7 +58,7 @@ def test_a_fit_tells_programs_what_it_tells_people(problem: ub.Problem) -> None:
     assert found["objective"] == expected.objective
     assert (found["rank"], found["samples"], found["inputs"], found["outputs"]) == (3, 60, 2, 2)
     assert (found["status"], found["converged"]) == (expected.status.name, expected.status.converged)
-    assert found["starts"] == {"asked": 4, "finished": 4, "agreeing": expected.agreeing}
+    assert found["starts"] == {"asked": 4, "made": 4, "finished": 4, "agreeing": expected.agreeing}
     assert found["notes"] == list(expected.notes)
     assert found["model"] == "model.npz"
     assert ub.DecoupledModel.load("model.npz").rank == 3

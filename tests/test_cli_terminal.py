@@ -127,6 +127,7 @@ def test_words_are_left_out_on_a_narrow_terminal() -> None:
     assert bars.in_words(Progress("read", 5, 10), 3.0) == "about 0:03 left"
     assert bars.in_words(Progress("select", 5, 10, 1, 0.5), None) == "held-out error 0.5"
     assert bars.in_words(Progress("select", 5, 10, 1, 0.5), 3.0) == "at least 0:03 left, held-out error 0.5"
+    assert bars.in_words(Progress("select", 5, 10, 1, 0.5, 4), 3.0) == "rank 4, at least 0:03 left, held-out error 0.5"
 
 
 # Colours, pipes.

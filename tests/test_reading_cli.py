@@ -104,6 +104,23 @@ def test_arrays_are_named_by_options(folder: Path) -> None:
     assert same_model(folder)
 
 
+def test_an_npy_file_that_is_not_there_is_called_so(folder: Path) -> None:
+    SAMPLES_FIRST["samples"](Path("set"), arrays())
+    said = refusal(fit("set/X.npy", "--outputs", "nope.npy"))
+    assert said == "Error: nope.npy does not exist.\n"
+    said = refusal(fit("set/X.npy", "--outputs", "F"))
+    assert said.endswith(
+        f"has none named F. {Path('set/F.npy')} lies beside X.npy: set --outputs to {Path('set/F.npy')}.\n"
+    )
+    said = refusal(fit("set/X.npy", "--outputs", "F.npy"))
+    assert said.startswith(f"Error: F.npy does not exist. {Path('set/F.npy')} lies beside X.npy")
+    said = refusal(fit("set/X.npy", "--outputs", "Q"))
+    assert said.endswith(f"has none named Q. Name a file with --outputs, such as {Path('set/Q.npy')}.\n")
+    assert "set has no array named nope.npy: it holds the arrays F (40, 2)" in refusal(
+        fit("set", "--outputs", "nope.npy")
+    )
+
+
 def test_misuse_is_one_sentence(folder: Path) -> None:
     TABLES["samples.csv"](Path("data.csv"), arrays())
     Path("wrong.csv").write_text("x1,y1\n1,2\n3,oops\n")

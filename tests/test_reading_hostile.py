@@ -283,8 +283,9 @@ def test_what_is_no_full_real_array_is_refused(tmp_path: Path, value: Any, said:
 def test_what_is_missing_is_said_with_what_is_there(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "a.mat", {"U": np.ones((2, 30)), "Y": np.ones((3, 30)), "s": {"f": 1}})
     assert refusal(tmp_path / "a.mat").endswith(
-        "has no array named X: it holds the arrays U (2, 30), Y (3, 30), s (not an array of real numbers), so name the "
-        "one to use with `inputs`."
+        "has no array named X: it holds U (2, 30), Y (3, 30), s (a struct), so name the one to use with `inputs`. "
+        "What is inside s is not looked at: save X, F and J on the first level, in MATLAB with "
+        "save('a.mat', '-struct', 's')."
     )
     with pytest.raises(ub.UnbraidError, match="has X but neither F nor J"):
         read_problem(tmp_path / "a.mat", inputs="U")
@@ -292,6 +293,22 @@ def test_what_is_missing_is_said_with_what_is_there(tmp_path: Path) -> None:
         read_problem(tmp_path / "a.mat", inputs="U", outputs="Z")
     with pytest.raises(ub.UnbraidError, match="`inputs` names one of them, got U, Y"):
         read_problem(tmp_path / "a.mat", inputs=["U", "Y"])
+
+
+def test_a_struct_or_a_group_in_place_of_arrays_is_called_so(tmp_path: Path) -> None:
+    arrays = {"X": np.ones((2, 30)), "F": np.ones((3, 30))}
+    advice = "What is inside data is not looked at: save X, F and J on the first level"
+    scipy.io.savemat(tmp_path / "five.mat", {"data": arrays})
+    for name, attributes in (("seven.mat", {"MATLAB_class": np.bytes_("struct")}), ("group.h5", {})):
+        with h5py.File(tmp_path / name, "w") as file:
+            group = file.create_group("data")
+            group.attrs.update(attributes)
+            for letter, array in arrays.items():
+                group[letter] = array
+    for name in ("five.mat", "seven.mat"):
+        save = f"in MATLAB with save('{name}', '-struct', 'data')"
+        assert refusal(tmp_path / name).endswith(f"named X: it holds data (a struct). {advice}, {save}.")
+    assert refusal(tmp_path / "group.h5").endswith(f"has no array named X: it holds data (a group). {advice}.")
 
 
 # HDF5.
@@ -321,7 +338,7 @@ def layouts(file: h5py.File) -> None:
             lambda file: file.create_dataset("X", (30, 2), "f8", external=[("/etc/passwd", 0, 480)]),
             "it is stored in other files, which are not read",
         ),
-        (lambda file: file.create_group("X"), "it is a group or a struct"),
+        (lambda file: file.create_group("X"), "it is a group: save what it holds on the first level"),
         (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "type object"),
         (lambda file: file.create_dataset("X", data=["text"]), "type object"),
         (lambda file: file.create_dataset("X", (30, 2), "c16"), "type complex128"),

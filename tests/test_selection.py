@@ -204,11 +204,26 @@ def test_ctrl_c_leaves_what_is_complete() -> None:
 def test_progress_counts_fits_and_never_goes_back() -> None:
     seen: list[ub.Progress] = []
     walked(basis_limited, callback=seen.append)
-    assert [one.done for one in seen] == list(range(1, len(seen) + 1))
+    done = [one.done for one in seen]
+    assert done == sorted(done)
+    assert set(done) == set(range(max(done) + 1))
     assert all(one.done <= one.total for one in seen)
     assert {one.phase for one in seen} == {"select"}
     best = [one.best for one in seen]
     assert best == sorted(best, reverse=True)
+
+
+def test_progress_names_the_rank_before_its_first_fit() -> None:
+    seen: list[ub.Progress] = []
+    path = walked(noisy, callback=seen.append)
+    assert seen[0].rank == 1
+    assert seen[0].done == 0
+    named = [one.rank for one in seen]
+    assert named == sorted(named)
+    assert set(named) == set(ranks(path))
+    first = [next(one.done for one in seen if one.rank == rank) for rank in ranks(path)]
+    last = [max(one.done for one in seen if one.rank == rank) for rank in ranks(path)]
+    assert first[1:] == last[:-1], "told of before a fit of it is made"
 
 
 # Words.

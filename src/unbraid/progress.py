@@ -15,6 +15,7 @@ class Progress(NamedTuple):
     the strength of a `SmoothingSpline`; "evaluate" while a model is evaluated, "draw" while figures of a report are
     drawn. `done` counts samples, figures, fits, or sweeps or steps over all starts of the phase; `total` is the most
     there can be. `running` starts are at work and `best` is the lowest objective so far: 0 and nan where there is none.
+    `rank` is the one that a selection is trying, the highest of several at once, and 0 elsewhere.
     """
 
     phase: str
@@ -22,6 +23,7 @@ class Progress(NamedTuple):
     total: int
     running: int = 0
     best: float = nan
+    rank: int = 0
 
 
 Callback = Callable[[Progress], object]

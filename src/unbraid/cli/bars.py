@@ -155,6 +155,8 @@ def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
     """What stands beside the bar: the time left in this phase, and the best until now."""
     bounded = progress.phase in BOUNDED
     told = [] if left is None else [f"{SURE.get(progress.phase, 'about')} {clock(left)} left"]
+    if progress.rank:
+        told.insert(0, f"rank {progress.rank}")
     if math.isfinite(progress.best):
         error = "held-out error" if progress.phase == "select" else "best"
         told.append(f"{error} {progress.best:.3g}")

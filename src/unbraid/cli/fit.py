@@ -169,7 +169,8 @@ def command(
     if as_json:
         say_document({**document(result, samples, starts, seed, output), "report": report_path})
     else:
-        report(result, samples, starts, output)
+        # An interrupted selection ends with a quick fit, from fewer starts; any other fit was to have all of them.
+        report(result, samples, len(result.starts) if rank == "auto" else starts, output)
         say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
@@ -215,6 +216,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
         "constraint": None if constraint is None else constraint.means,
         "starts": {
             "asked": asked,
+            "made": len(result.starts),
             "finished": sum(start.finished for start in result.starts),
             "agreeing": result.agreeing,
         },
@@ -223,7 +225,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
     }
 
 
-def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
+def report(result: Fit, samples: Samples, starts: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())
@@ -234,7 +236,7 @@ def report(result: Fit, samples: Samples, asked: int, output: Path) -> None:
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     if result.status is Status.INTERRUPTED:
         finished = sum(start.finished for start in result.starts)
-        say(f"Interrupted: {finished} of {asked} starts were finished, and this is the best model found until then.")
+        say(f"Interrupted: {finished} of {starts} starts were finished, and this is the best model found until then.")
     for note in result.notes:
         say(f"Note: {note}")
     say(f"Model:  {output}")

@@ -89,10 +89,7 @@ def find(source: ArraySource, given: Sequence[str], letter: str, option: str) ->
     name = given[0] if given else usual_name(source, letter)
     found = source.find(name)
     if found is None:
-        raise DataError(
-            f"{source.path} has no array named {shown(name)}: it holds {source.holds()}, so name the one to use with "
-            f"`{option}`."
-        )
+        raise source.lacks(name, option)
     return found
 
 

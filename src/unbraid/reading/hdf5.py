@@ -22,7 +22,7 @@ import numpy.typing as npt
 from unbraid.errors import FileError
 from unbraid.npz import BEST_DEFLATE
 from unbraid.printable import shown
-from unbraid.reading.sources import ArraySource, Shape, need
+from unbraid.reading.sources import GROUP, STRUCT, ArraySource, Shape, need
 
 if TYPE_CHECKING:
     import h5py
@@ -92,7 +92,8 @@ class HDF5Arrays(ArraySource):
             raise self.refused(name, "a link", "save the numbers in this file")
         found = self._file[name]
         if not isinstance(found, h5py.Dataset):
-            raise self.refused(name, "a group or a struct", "save its fields as variables")
+            what = STRUCT if CLASS in found.attrs else GROUP
+            raise self.refused(name, what, "save what it holds on the first level of the file")
         if found.is_virtual or found.external:
             raise self.refused(name, "stored in other files, which are not read", "save the numbers in this file")
         kind = found.attrs.get(CLASS, b"double")

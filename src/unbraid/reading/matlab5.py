@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from unbraid.errors import FileError
 from unbraid.npz import BEST_DEFLATE
-from unbraid.reading.sources import ArraySource, Shape
+from unbraid.reading.sources import STRUCT, ArraySource, Shape
 
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15
@@ -38,7 +38,7 @@ FULL = range(6, 16)
 OBJECT = ("an object", "save a matrix of its numbers")
 OTHERS = {
     1: ("a cell array", "save a matrix of its numbers"),
-    2: ("a struct", "save its fields as variables, which save does with -struct"),
+    2: (STRUCT, "save its fields as variables, which save does with -struct"),
     3: OBJECT,
     4: ("text", "save numbers"),
     5: ("a sparse matrix", "save what full makes of it"),

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import FileError
+from unbraid.errors import DataError, FileError, UnbraidError
 from unbraid.npz import SUFFIX, ArrayFile, damage_told, open_npz, read_header
 from unbraid.printable import shown
 from unbraid.reading.sources import ArraySource, Shape
@@ -35,7 +35,7 @@ def open_folder(path: Path) -> Iterator[NpyArrays]:
 @contextmanager
 def open_single(path: Path) -> Iterator[NpyArrays]:
     """One `.npy` file, which is taken for X; the others are named by their paths."""
-    yield NpyArrays(path, {"X": path})
+    yield NpySingle(path, {"X": path})
 
 
 class NpzArrays(ArraySource):
@@ -55,7 +55,7 @@ class NpzArrays(ArraySource):
 
 
 class NpyArrays(ArraySource):
-    """See `open_folder` and `open_single`."""
+    """See `open_folder`."""
 
     def __init__(self, path: Path, files: dict[str, Path]) -> None:
         self.path, self.names = path, tuple(files)
@@ -84,6 +84,20 @@ class NpyArrays(ArraySource):
         path = self._files[name]
         with damage_told(path, name), path.open("rb") as file:
             yield file, path.stat().st_size
+
+
+class NpySingle(NpyArrays):
+    """See `open_single`."""
+
+    def lacks(self, name: str, option: str) -> UnbraidError:
+        beside = self.path.parent / (name if name.endswith(SUFFIX) else name + SUFFIX)
+        if beside.is_file():
+            hint = f" {beside} lies beside {self.path.name}: set `{option}` to {beside}."
+        else:
+            hint = "" if name.endswith(SUFFIX) else f" Name a file with `{option}`, such as {beside}."
+        if name.endswith(SUFFIX):
+            return FileError(f"{name!s:.200} does not exist.{hint}")
+        return DataError(f"{self.path} is a single array, which is X, and has none named {shown(name)}.{hint}")
 
 
 def check_real(source: ArraySource, name: str, dtype: np.dtype[Any]) -> None:

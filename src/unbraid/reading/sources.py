@@ -17,7 +17,7 @@ from typing import Any
 import numpy.typing as npt
 
 from unbraid.arrays import Array
-from unbraid.errors import FileError, MissingDependencyError
+from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
 from unbraid.printable import MOST, listed, quoted, shown
 from unbraid.problem import MASK
 from unbraid.progress import Callback
@@ -25,6 +25,17 @@ from unbraid.progress import Callback
 Shape = tuple[int, ...]
 UNDECODED = re.compile("[\udc80-\udcff]")
 """What stands for bytes that are no text."""
+
+
+STRUCT, GROUP = "a struct", "a group"
+
+
+class NoArrayError(FileError):
+    """Something in a file is no array of real numbers; `what` says what it is."""
+
+    def __init__(self, said: str, what: str) -> None:
+        super().__init__(said)
+        self.what = what
 
 
 class ArraySource(ABC):
@@ -60,18 +71,42 @@ class ArraySource(ABC):
         """What the file holds, in a few words."""
         if not self.names:
             return "no arrays"
-        described = listed(map(self._described, self.names[:MOST]), len(self.names))
-        return f"the array{'s' if len(self.names) > 1 else ''} {described}"
+        others = self._others()
+        described = (
+            f"{shown(name)} ({others[name]})" if name in others else f"{shown(name)} {self.shape(name)}"
+            for name in self.names
+        )
+        arrays = "" if others else f"the array{'s' if len(self.names) > 1 else ''} "
+        return arrays + listed(described, len(self.names))
 
-    def _described(self, name: str) -> str:
-        try:
-            return f"{shown(name)} {self.shape(name)}"
-        except FileError:
-            return f"{shown(name)} (not an array of real numbers)"
+    def lacks(self, name: str, option: str) -> UnbraidError:
+        """The error about an array that is not there, with what is."""
+        others = self._others()
+        nested = next((shown(one) for one, what in others.items() if what in (STRUCT, GROUP)), None)
+        held = self.holds()
+        if nested is None or len(others) < len(self.names):
+            held += f", so name the one to use with `{option}`"
+        if nested is not None:
+            save = f", in MATLAB with save('{self.path.name}', '-struct', '{nested}')" if self.from_matlab else ""
+            held += f". What is inside {nested} is not looked at: save X, F and J on the first level{save}"
+        return DataError(f"{self.path} has no array named {shown(name)}: it holds {held}.")
 
-    def refused(self, name: str, what: str, advice: str) -> FileError:
+    def _others(self) -> dict[str, str]:
+        """What the first things in the file are that are no arrays of real numbers."""
+        others = {}
+        for name in self.names[:MOST]:
+            try:
+                self.shape(name)
+            except NoArrayError as error:
+                others[name] = error.what
+            except FileError:
+                others[name] = "damaged"
+        return others
+
+    def refused(self, name: str, what: str, advice: str) -> NoArrayError:
         """The error about something that is no array of real numbers."""
-        return FileError(f"{self.path}: {shown(name)} must be an array of real numbers, and it is {what}: {advice}.")
+        said = f"{self.path}: {shown(name)} must be an array of real numbers, and it is {what}: {advice}."
+        return NoArrayError(said, what)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Path:
         self.finer: list[Row] = []
         self.kept: Row | None = None
         self.judged: list[int] = []
-        self.fits = 0
+        self.fits, self.trying = 0, 0
 
     @property
     def best(self) -> Row:
@@ -54,7 +54,9 @@ class Path:
         """Go through the candidates, as many at a time as there are jobs; what follows the end is forgotten."""
         waiting = iter(self.candidates)
         while batch := list(itertools.islice(waiting, jobs)):
-            self.rows += self.validation.rows(batch, workers, lambda: self._tell(jobs))
+            self.trying = batch[-1].rank
+            self._tell(jobs)  # the first fit of a rank takes longest
+            self.rows += self.validation.rows(batch, workers, lambda: self._count(jobs))
             for rank in self._complete():
                 self._judge(rank, workers, jobs)
                 if self.ended:
@@ -90,13 +92,17 @@ class Path:
         settings = finer(self.validation.problem, kept, new)
         if clearly_better(new, kept) or settings.basis.size > self.validation.least_training:
             return True
-        [instead] = self.validation.rows([settings], workers, lambda: self._tell(jobs), kept.fit.model)
+        [instead] = self.validation.rows([settings], workers, lambda: self._count(jobs), kept.fit.model)
         self.finer.append(instead)
         return not as_good(instead, new)
 
-    def _tell(self, running: int) -> None:
-        """Progress, after a fit."""
+    def _count(self, running: int) -> None:
+        """One more fit has been made."""
         self.fits += 1
+        self._tell(running)
+
+    def _tell(self, running: int) -> None:
+        """Progress, before a batch and after each fit."""
         if self.callback is None:
             return
         planned = len(self.candidates)
@@ -105,4 +111,4 @@ class Path:
             planned = sum(one.rank <= last for one in self.candidates)
         total = (self.validation.folds + 1) * (planned + len(self.finer))
         least = min((row.error for row in self.rows), default=np.inf)
-        self.callback(Progress("select", self.fits, max(self.fits, total), running, least))
+        self.callback(Progress("select", self.fits, max(self.fits, total), running, least, self.trying))
