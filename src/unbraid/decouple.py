@@ -261,8 +261,6 @@ def check_settings(
             f"This problem has {lacking}, which the sweeps of {method.name} do not know: add polish=True, whose "
             "Gauss–Newton steps do, or leave out the method."
         )
-    if problem.J is None and problem.S > 1 and not np.ptp(problem.X, axis=0).any():
-        raise DataError(f"All {problem.S} points in X are the same: values alone need points that differ.")
     if basis.size > problem.S:
         layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
         raise DataError(

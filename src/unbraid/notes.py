@@ -42,6 +42,8 @@ def notes_on(
 
 def on_data(problem: Problem, status: Status) -> Iterator[str]:
     """What is missing."""
+    if problem.S > 1 and not np.ptp(problem.X, axis=0).any():
+        yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
         yield (
             "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "

@@ -28,6 +28,8 @@ SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
 for the places of their knots."""
 SETTLING_ROUNDS, SETTLING_STEPS = 1, 20
 """How often knots are placed on the directions a start ended with, and steps it gets after each placement."""
+FALLING = 1e-2
+"""Share of the objective that a step gains where it is plainly not over."""
 BATCH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
@@ -133,7 +135,14 @@ def settled_in(before: Run, after: Run, all_free: bool) -> Run:
         better = min(before, after, key=lambda run: run.objective)
         return replace(better, status=Status.INTERRUPTED, trace=joined_traces(before, after))
     spent = before.status is Status.OUT_OF_SWEEPS and all_free and after.status.converged
-    return replace(after, status=after.status if spent else before.status, trace=joined_traces(before, after))
+    status = after.status if spent or still_falling(after) else before.status
+    return replace(after, status=status, trace=joined_traces(before, after))
+
+
+def still_falling(run: Run) -> bool:
+    """Whether the steps ran out while each of them still gained: then nothing has converged, whatever was before."""
+    last = run.trace.objective[-2:]
+    return run.status is Status.OUT_OF_SWEEPS and len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1])
 
 
 def promising(runs: Sequence[Run]) -> list[int]:

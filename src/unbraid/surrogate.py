@@ -27,7 +27,7 @@ def surrogate_slopes(X: Array, F: Array) -> Array:
     (S, m), n = X.shape, F.shape[1]
     some = slice(None, None, -(-S // ROWS))
     centres = X[:: -(-S // CENTRES)]
-    if len(centres) <= m + 1:
+    if len(centres) <= m + 1 or not np.ptp(X, axis=0).any():
         return np.broadcast_to(np.linalg.lstsq(with_ones(X), F)[0][1:].T, (S, n, m)).copy()
     W, V = fitted(X[some], F[some], centres)
     J = np.empty((S, n, m))
