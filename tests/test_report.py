@@ -14,6 +14,7 @@ import pytest
 import unbraid as ub
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
 from unbraid.report import packages, write_report
+from unbraid.report.figures import branch_figures, residual_figure, shortened
 from unbraid.report.repeat import method_code
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import verdict
@@ -316,3 +317,17 @@ def test_a_failure_leaves_the_old_page(
         found[0].report(path)
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_numbers_and_names_in_figures_are_left_as_they_are() -> None:
+    assert shortened('<path d="M 1.23456 2.3" id="a"/>', "p") == '<path d="M 1.23 2.3" id="p-a"/>'
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.005, 0.005, (60, 2))
+    F = np.stack([np.sin(300.0 * X[:, 0]), np.cos(300.0 * X[:, 1])], axis=-1)
+    problem = ub.Problem(X, F, output_names=("flow_1.23456", "h at 0.98765 m"))
+    fit = ub.decouple(problem, 2, starts=2, rng=0)
+    figure = str(residual_figure(Subject.of(fit, None, None)))
+    assert "flow_1.23456" in figure
+    assert "h at 0.98765 m" in figure
+    drawn = "".join(str(one) for one in branch_figures(Subject.of(fit, None, None)))
+    assert re.search(r">[^<]*0\.00[1-9]", drawn), "ticks of small inputs have their digits"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +91,18 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ub.UnbraidError, match="cannot be written"):
         run_tasks(tasks(1), tmp_path / "file" / "cells")
+
+
+def goes_on(**_: object) -> list[dict[str, object]]:
+    """What a fit does: Ctrl-C ends it, and it returns the best so far."""
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5.0)
+    return [{"status": "INTERRUPTED"}]
+
+
+def test_ctrl_c_in_a_task_that_goes_on_is_passed_on_and_the_task_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks([Task("one", goes_on, {})], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -11,8 +11,10 @@ import hashlib
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -23,7 +25,7 @@ from unbraid.threads import single_blas_thread
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
 Rows = list[dict[str, Any]]
 Result = TypeVar("Result")
@@ -94,10 +96,33 @@ def run_tasks(
         callback(Done(len(kept), len(tasks), None))
     if jobs == 1 or len(todo) < 2:
         for i in todo:
-            enter(i, execute(tasks[i]))
+            with minding_interrupts():
+                rows = execute(tasks[i])
+            enter(i, rows)
     else:
         in_processes([tasks[i] for i in todo], min(jobs, len(todo)), lambda k, rows: enter(todo[k], rows))
     return [kept[i] for i in range(len(tasks))]
+
+
+@contextmanager
+def minding_interrupts() -> Iterator[None]:
+    """Ctrl-C ends the block, and, where something in it went on with the best so far, is passed on after it."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears it
+        yield
+        return
+    heard = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def in_processes(tasks: Sequence[Task], jobs: int, enter: Callable[[int, Rows], None]) -> None:
@@ -179,7 +204,6 @@ def new_pool(jobs: int) -> ProcessPoolExecutor:
 def begin_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end with it even where it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import threading
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -164,12 +164,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     for useless in USELESS:
         svg = re.sub(useless, "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
-    svg = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', svg)
-    svg = re.sub(r"(?<=\d\.\d\d)\d+", "", svg)  # a hundredth of a point is finer than any screen
-    for colour, name in COLOURS.items():
-        svg = svg.replace(colour.lower(), name)
+    svg = re.sub(r"<[^>]*>", lambda tag: shortened(tag.group(), prefix), svg)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None
     width, height = (f"{float(side):.0f}" for side in box.groups())
@@ -179,3 +174,16 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     )
     svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
     return Markup(svg)
+
+
+def shortened(tag: str, prefix: str) -> str:
+    """A tag with `prefix` before its ids, the page's colours, and coordinates to a hundredth of a point.
+
+    Text between tags is the reader's, and stays.
+    """
+    tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
+    tag = re.sub(r"url\(#", f"url(#{prefix}-", tag)
+    tag = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', tag)
+    for colour, name in COLOURS.items():
+        tag = tag.replace(colour.lower(), name)
+    return re.sub(r"(?<=\d\.\d\d)\d+", "", tag)
