@@ -32,7 +32,7 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+    return sorted({*__all__, *LAZY, "__version__"})
 
 
 __all__ = [

@@ -78,7 +78,7 @@ class Fit:
     trace
         What happened in the best start, sweep by sweep.
     starts
-        How every start ended, best first.
+        How every start ended, best first. With values alone: the first, coarse fit, from which only the best go on.
     seconds
         How long it took.
     method, basis, constraints
