@@ -123,6 +123,7 @@ def test_a_fit_remembers_the_samples_as_they_were_given() -> None:
     given = ub.Problem(problem.X, problem.F, problem.J, weights=np.arange(60.0))
     assert ub.decouple(given, 1, starts=1, rng=0).problem is given
     assert ub.decouple(given, "auto", starts=2, rng=0).problem is given
+    assert ub.select(given, ranks=[1], starts=1, rng=0).fit(starts=1, rng=0).problem is given
 
 
 def test_of_a_single_sample_is_said_that_outputs_do_not_vary() -> None:
