@@ -58,6 +58,13 @@ def test_a_line_parts_the_search_from_gauss_newton_steps() -> None:
     assert len(of_trace(replace(fit.trace, search=None)).texts) == 0
 
 
+@pytest.mark.parametrize(
+    ("search", "said"), [(3, "sweeps, then Gauss–Newton steps"), (0, "Gauss–Newton step"), (None, "sweep")]
+)
+def test_the_axis_says_what_it_counts(search: int | None, said: str) -> None:
+    assert of_trace(replace(trig()[0].trace, search=search)).get_xlabel() == said
+
+
 def test_events_are_marked_where_they_happened() -> None:
     events = (
         Event(2, EventKind.COUPLING_RAISED, value=1.0),

@@ -95,3 +95,39 @@ def test_without_samples_the_error_says_what_to_pass() -> None:
     for one in (fit.without_problem(), fit.model):
         with pytest.raises(DataError, match=r"residuals needs the samples.*pass problem="):
             plots.residuals(one)
+
+
+def test_samples_of_no_weight_are_not_drawn() -> None:
+    fit, _ = ignoring()
+    assert fit.problem is not None
+    assert (fit.problem.S, [len(one) for one in points(plots.residuals(fit))]) == (100, [80, 80])
+
+
+def ignoring() -> tuple[ub.Fit, ub.Fit]:
+    """A fit that is told to ignore its first 20 samples, which are wrong, and one without them."""
+    problem, _ = ub.datasets.trig(S=100, rng=1)
+    assert problem.F is not None
+    F, weights = np.array(problem.F), np.ones(100)
+    F[:20], weights[:20] = 50.0, 0.0
+    given = ub.Problem(problem.X, F, problem.J, weights=weights)
+    return ub.decouple(given, 2, starts=2, rng=0), ub.decouple(given.counting(), 2, starts=2, rng=0)
+
+
+def test_samples_of_no_weight_change_no_diagnosis() -> None:
+    found, expected = (ub.diagnose(fit) for fit in ignoring())
+    assert repr(found) == repr(expected)
+
+
+def test_a_fit_remembers_the_samples_as_they_were_given() -> None:
+    problem, _ = ub.datasets.trig(S=60, rng=1)
+    given = ub.Problem(problem.X, problem.F, problem.J, weights=np.arange(60.0))
+    assert ub.decouple(given, 1, starts=1, rng=0).problem is given
+    assert ub.decouple(given, "auto", starts=2, rng=0).problem is given
+    assert ub.select(given, ranks=[1], starts=1, rng=0).fit(starts=1, rng=0).problem is given
+
+
+def test_of_a_single_sample_is_said_that_outputs_do_not_vary() -> None:
+    fit, _ = trig()
+    assert fit.problem is not None
+    one = fit.problem.take(np.array([3]))
+    assert legend(plots.residuals(fit.model, one)) == ["f₁: does not vary", "f₂: does not vary"]

@@ -14,10 +14,13 @@ import pytest
 import unbraid as ub
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
 from unbraid.report import packages, write_report
+from unbraid.report.cards import branch_cards, output_rows
+from unbraid.report.diagram import WIDE
 from unbraid.report.figures import branch_figures, residual_figure, shortened
-from unbraid.report.repeat import method_code
+from unbraid.report.repeat import method_code, settings
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import verdict
+from unbraid.report.write import diagrams
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -331,3 +334,65 @@ def test_numbers_and_names_in_figures_are_left_as_they_are() -> None:
     assert "h at 0.98765 m" in figure
     drawn = "".join(str(one) for one in branch_figures(Subject.of(fit, None, None)))
     assert re.search(r">[^<]*0\.00[1-9]", drawn), "ticks of small inputs have their digits"
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.txt"])
+def test_a_name_that_promises_another_format_is_refused(
+    found: tuple[ub.Fit, ub.DecoupledModel], name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FileError, match=r"HTML is what is written: use .*report\.html"):
+        found[0].report(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sample_numbers_and_shapes_are_those_of_the_samples_given(tmp_path: Path) -> None:
+    """Also where the first ones have no weight, and the largest misses."""
+    problem, _ = ub.datasets.trig(S=100, rng=1)
+    F, weights = np.array(problem.F), np.ones(100)
+    F[:20], weights[:20] = 50.0, 0.0
+    F[90] += 10.0
+    fit = ub.decouple(ub.Problem(problem.X, F, problem.J, weights=weights), 2, starts=2, rng=0)
+    text = Page(written(fit, tmp_path)).text
+    assert text.count("at sample 90") == 2
+    assert "X (100, 2), F (100, 2), J (100, 2, 2)" in text
+
+
+def test_an_output_without_values_has_no_misses() -> None:
+    problem, truth = ub.datasets.trig(S=30, rng=0)
+    values = np.where([False, True], np.nan, np.asarray(problem.F))
+    rows = output_rows(Subject.of(truth, None, ub.Problem(problem.X, values, problem.J, missing="mask")))
+    assert (rows[1].absolute, rows[1].worst) == ("–", "–")
+
+
+@pytest.fixture(scope="module")
+def mixed() -> ub.Fit:
+    problem, _ = ub.datasets.monotone(S=60, rng=0)
+    shapes = [ub.Increasing(), None, ub.Increasing()]
+    return ub.decouple(problem, 3, basis=ub.BSpline(df=10), constraint=shapes, starts=2, rng=0)
+
+
+def test_shapes_asked_for_are_listed_branch_by_branch(mixed: ub.Fit) -> None:
+    assert dict(settings(Subject.of(mixed, None, None)))["shape asked for"] == "increasing, none, increasing"
+    alike = replace(mixed, constraints=(None, None, None))
+    assert dict(settings(Subject.of(alike, None, None)))["shape asked for"] == "none"
+
+
+def test_mixed_shapes_that_hold_are_a_badge(mixed: ub.Fit, tmp_path: Path) -> None:
+    said = "Every shape asked for is certified"
+    assert said in Page(written(mixed, tmp_path)).text
+    assert said in Page(cast(str, mixed._repr_html_())).text
+    failed = replace(mixed, constraints=(ub.Decreasing(), None, ub.Increasing()))
+    assert said not in Page(written(failed, tmp_path)).text
+
+
+def test_shares_in_the_diagram_are_those_of_the_cards_and_bars_are_as_long(
+    found: tuple[ub.Fit, ub.DecoupledModel], page: str
+) -> None:
+    subject = Subject.of(found[0], None, None)
+    [drawn] = diagrams(subject, (WIDE,))
+    shares = subject.diagnostics.values
+    assert shares is not None
+    for box, card, share in zip(drawn.boxes, branch_cards(subject), shares, strict=True):
+        assert card.importance.startswith(f"{box.share} of the outputs’ variance and ")
+        assert box.bar == pytest.approx((WIDE.box - 24.0) * min(1.0, share))
+    assert "by itself of the outputs’ variance; a full bar is 100 % or more." in Page(page).text

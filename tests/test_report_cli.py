@@ -52,6 +52,8 @@ def test_report_is_about_a_model_and_samples(folder: Path) -> None:
     done = run("report", "model.npz", "data.npz", "-o", "page.html")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "60 samples" in done.stdout
+    for row in ("output 1", "output 2", "Error(J)"):
+        assert row in done.stdout
     page = Path("page.html").read_text(encoding="utf-8")
     assert "does not tell how the model was found" in page
     assert "unbraid report model.npz data.npz -o page.html" in page
@@ -75,6 +77,15 @@ def test_names_of_columns_are_on_the_page_as_text(folder: Path) -> None:
     assert "<b>" not in page
     assert "&lt;b&gt;speed" in page
     assert "load & co" in html.unescape(page)
+
+
+def test_names_in_any_script_are_on_the_page_and_nothing_is_said_of_them(folder: Path) -> None:
+    header = "速度,עומס,力,टॉर्क"
+    Path("data.csv").write_text("\n".join([header, *Path("data.csv").read_text().splitlines()[1:]]), encoding="utf-8")
+    names = "--inputs", "速度,עומס", "--outputs", "力,टॉर्क"
+    done = run("report", "model.npz", "data.csv", *names, "-o", "page.html")
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    assert "力: " in Path("page.html").read_text(encoding="utf-8")  # the legend of the residuals
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def decouple(
     basis = method.basis if basis is None else basis
     if isinstance(rank, str):
         fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
-        return replace(fit, asked=asked)
+        return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
-    problem = problem.counting()
+    given, problem = problem, problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
     samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
@@ -132,7 +132,7 @@ def decouple(
             chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
         fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
-        return replace(fit, asked=asked)
+        return replace(fit, asked=asked, problem=given)  # sample numbers are the user's
 
 
 def at_best_rank(

@@ -86,7 +86,8 @@ class Fit:
     notes
         Anything else worth knowing, in sentences.
     problem
-        What was fitted; None where it was dropped, as by `without_problem`.
+        The samples as they were given, those of weight 0 among them; None where they were dropped, as by
+        `without_problem`.
     asked
         The arguments of `decouple`, to repeat the fit; None where it came about in another way.
     """
@@ -175,6 +176,11 @@ class Fit:
 
 
 def fitted_problem(fit: Fit, problem: Problem | None = None) -> Problem:
+    """The samples that counted in the fit."""
+    return given_problem(fit, problem).counting()
+
+
+def given_problem(fit: Fit, problem: Problem | None = None) -> Problem:
     """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
     problem = fit.problem if problem is None else problem
     if problem is None:
@@ -193,8 +199,7 @@ def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Ar
     """
     outputs = None
     if problem.F is not None:
-        predicted = model(problem.X)
-        outputs = known_errors(problem, predicted) if gappy(problem) else output_errors(problem.F, predicted)
+        outputs = value_errors(problem, model(problem.X))
     if problem.J is None:
         return None, outputs
     residual, norm = 0.0, 0.0
@@ -207,6 +212,12 @@ def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Ar
             for total, square in zip((residual, norm), squares, strict=True)
         )
     return ratio(residual, norm), outputs
+
+
+def value_errors(problem: Problem, predicted: Array) -> Array:
+    """e_i of the paper, (n,), of predictions (S, n) of the values."""
+    assert problem.F is not None
+    return known_errors(problem, predicted) if gappy(problem) else output_errors(problem.F, predicted)
 
 
 def gappy(problem: Problem) -> bool:

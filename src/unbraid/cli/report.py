@@ -11,13 +11,13 @@ from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import check_apart, chosen_layout, named_files, sample_options
 from unbraid.cli.errors import in_options
-from unbraid.cli.output import json_option, say, say_document
+from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.errors import FileError
 from unbraid.fit import errors_on
 from unbraid.model import DecoupledModel
 from unbraid.problem import Missing, counted
 from unbraid.reading import Samples, read_problem
-from unbraid.report import check_packages, write_report
+from unbraid.report import check_ending, check_packages, write_report
 
 EXAMPLES = """\b
 Examples:
@@ -45,9 +45,7 @@ def check_report(page: Path | None, *others: Path) -> None:
     check_apart(page, *others)
     if any(page.resolve() == other.resolve() for other in others):
         raise FileError(f"{page} cannot be both the report and another file of this command: give it another name.")
-    if page.suffix.lower() not in ("", ".html", ".htm"):
-        name = page.with_suffix(".html")
-        raise FileError(f"{page} would not be a {page.suffix} file, for HTML is what is written: use {name}.")
+    check_ending(page)
 
 
 def say_report(page: Path | None) -> None:
@@ -98,6 +96,9 @@ def command(
     if as_json:
         say_document(document(loaded, samples, model, output))
     else:
+        jacobian_error, errors = errors_on(samples.problem, loaded)
+        rows = error_rows(jacobian_error, None if errors is None else list(errors), samples.problem.output_names or ())
+        print_table(f"Errors on the samples, rank {loaded.rank}", ("", ""), rows)
         say(f"Read {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
         say_report(output)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unbraid.alignment import AlignedBranch, align
 from unbraid.arrays import Array
 from unbraid.branch import Branch, FittedBranch
-from unbraid.diagnostics import importance
+from unbraid.diagnostics import balanced, slope_shares, value_shares
 from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
@@ -53,8 +53,8 @@ def branches(
         The r axes drawn on. The shaded band is the range seen in training; outside it a branch
         is continued and drawn dotted. The strip along the bottom is the slope, the silhouette above it
         shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
-        shape (for a fit: of the constraint asked for), and the branch's share of what there is to explain, as
-        `diagnose` has it.
+        shape (for a fit: of the constraint asked for), and what the branch has by itself of the outputs' variance,
+        or without values of ‖J‖², as `diagnose` has it.
 
     Examples
     --------
@@ -70,16 +70,18 @@ def branches(
     if truth is not None and not isinstance(truth, DecoupledModel):
         raise DataError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     samples = samples_of("branches", fit_or_model, problem)
+    samples = None if samples is None else samples.counting()
     panels = panels_for(model.rank, axes)
     found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
     shares = shares_of(model, samples)
+    whole = "the variance" if samples is None or samples.F is not None else "‖J‖²"
     asked = fit_or_model.constraints if isinstance(fit_or_model, Fit) else None
     for j, (panel, branch) in enumerate(zip(panels, found, strict=True)):
         k, scale = (branch.found, branch.input_scale) if isinstance(branch, AlignedBranch) else (j, 1.0)
         u = None if samples is None else samples.X @ model.W0[k] / scale
         strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
         shape = certain(branch) if asked is None else certificate(branch, asked[k])
-        name(panel, strip, j, shape, "" if shares is None else f"by itself {percent(shares[k])} of the output")
+        name(panel, strip, j, shape, "" if shares is None else f"by itself {percent(shares[k])} of {whole}")
     if axes is None:
         legend_above(panels)
     elif truth is not None:
@@ -117,11 +119,12 @@ def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
 
 
 def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
-    """How much each branch matters, where samples and coefficients are known."""
+    """What each branch has of the values, or without values of the slopes; None without samples or coefficients."""
     bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
     if samples is None or None in bases or len(bases) > 1:
         return None
-    return importance(model, samples)
+    at = balanced(model, samples)
+    return slope_shares(at) if samples.F is None else value_shares(at)
 
 
 def percent(share: float) -> str:

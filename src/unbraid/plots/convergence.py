@@ -65,12 +65,19 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
     decades(panel, np.concatenate([line.get_ydata() for line in panel.get_lines()]))
     draw_phases(panel, trace)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    panel.set_xlabel("sweep")
+    panel.set_xlabel(counted_in(trace))
     panel.set_ylabel("relative error, squared")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     bare(panel)
     panel.legend(loc="upper right", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel
+
+
+def counted_in(trace: Trace) -> str:
+    """What the horizontal axis counts."""
+    if trace.search is None or trace.search >= trace.sweeps:
+        return "sweep"
+    return "sweeps, then Gauss–Newton steps" if trace.search else "Gauss–Newton step"
 
 
 def positive(values: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.arrays import Array, IndexArray
 from unbraid.errors import DataError
-from unbraid.fit import Fit
+from unbraid.fit import Fit, value_errors
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
@@ -30,7 +30,7 @@ JACOBIANS = 2000
 
 
 class Misfit(NamedTuple):
-    """Predictions of one output, in units of its spread, residuals in % of it, and the root of their mean square."""
+    """Predictions of one output, in units of its spread, residuals in % of it, and its error in %."""
 
     predicted: Array
     residual: Array
@@ -91,11 +91,12 @@ def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the values that are known."""
     assert samples.F is not None
     F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
-    weights = np.ones(samples.S) if samples.weights is None else samples.weights
+    errors = value_errors(samples, predicted)
     for i in range(model.n):
         known = ~np.isnan(F[:, i])
         centre = float(F[known, i].mean()) if known.any() else 0.0
-        yield misfit(F[known, i], predicted[known, i], weights[known], centre, spread[i])
+        residual = 100.0 * (F[known, i] - predicted[known, i]) / spread[i]
+        yield Misfit((predicted[known, i] - centre) / spread[i], residual, float(errors[i]))
 
 
 def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
@@ -110,14 +111,16 @@ def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
         known = ~np.isnan(J[:, i])
         given, w = J[:, i][known], by_entry[known]
         size = float(np.sqrt(np.average(given**2, weights=w))) if w.sum() > 0.0 else 0.0
-        yield misfit(given, predicted[:, i][known], w, 0.0, size or 1.0)
+        residual = 100.0 * (given - predicted[:, i][known]) / (size or 1.0)
+        error = float(np.sqrt(np.average(residual**2, weights=w))) if w.sum() > 0.0 else np.nan
+        yield Misfit(predicted[:, i][known] / (size or 1.0), residual, error)
 
 
-def misfit(given: Array, predicted: Array, weights: Array, centre: float, spread: float) -> Misfit:
-    """In units of the spread."""
-    residual = 100.0 * (given - predicted) / spread
-    error = float(np.sqrt(np.average(residual**2, weights=weights))) if weights.sum() > 0.0 else np.nan
-    return Misfit((predicted - centre) / spread, residual, error)
+def error_words(one: Misfit) -> str:
+    """'2.4 %', or why there is no such number."""
+    if not one.residual.size:
+        return "not known"
+    return "does not vary" if np.isinf(one.error) else f"{one.error:.2g} %"
 
 
 def evenly(count: int, most: int) -> IndexArray:
@@ -131,7 +134,7 @@ def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     for one, name, (colour, marker) in zip(misfits, names, looks, strict=False):
         some = evenly(one.residual.size, MOST // len(misfits)) if one.residual.size else slice(0)
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2, "alpha": 0.65}
-        look["label"] = f"{name}: {one.error:.2g} %" if one.residual.size else f"{name}: not known"
+        look["label"] = f"{name}: {error_words(one)}"
         many = one.residual.size > MOST
         panel.plot(
             one.predicted[some], one.residual[some], linestyle="none", markeredgewidth=0, rasterized=many, **look

@@ -57,8 +57,8 @@ def weights(
     Returns
     -------
     Axes
-        Blue is positive and red negative, and negative entries carry a dash where there is no room for numbers. W1 is
-        transposed, so that a row is a branch throughout.
+        Blue is positive and orange negative, and negative entries carry a dash where there is no room for numbers. W1
+        is transposed, so that a row is a branch throughout.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def short(entry: float) -> str:
 
 
 def diverging() -> Any:
-    """Red through white to blue, as dark on either side."""
+    """Orange through white to blue, as dark on either side."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("unbraid", [RED, "#FFFFFF", BLUE])

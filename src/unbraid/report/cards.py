@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from unbraid.arrays import Array
 from unbraid.constraints import CONSTRAINTS
 from unbraid.report.subject import Subject, subscript
-from unbraid.report.verdict import grade
+from unbraid.report.verdict import Badge, grade
 from unbraid.report.words import in_percent, percent, plain, signed
 
 STRONGEST = 4
@@ -37,7 +38,6 @@ class Card(NamedTuple):
     certificate: str
     angle: str
     importance: str
-    share: float
     inputs: list[Weight]
     outputs: list[Weight]
     others: tuple[int, int]
@@ -57,7 +57,6 @@ class OutputRow(NamedTuple):
 def branch_cards(subject: Subject) -> list[Card]:
     """One a branch, in the model's order."""
     into, out = subject.weights
-    importance = subject.diagnostics.importance
     cards = []
     for j, branch in enumerate(subject.model.branches):
         low, high = branch.domain
@@ -71,7 +70,6 @@ def branch_cards(subject: Subject) -> list[Card]:
                 certificate(subject, j),
                 "" if subject.angles is None else f"{subject.angles[j]:.2g}° from the true direction.",
                 matters(subject, j),
-                float(importance[j]),
                 inputs,
                 outputs,
                 (left_over(into[j], inputs), left_over(out[j], outputs)),
@@ -127,11 +125,28 @@ def matters(subject: Subject, j: int) -> str:
     """How much the branch has of values and slopes."""
     found = subject.diagnostics
     parts = [
-        f"{percent(shares[j])} of the {what}"
-        for shares, what in ((found.values, "outputs’ variance"), (found.slopes, "Jacobians’ size"))
+        f"{percent(shares[j])} of {what}"
+        for shares, what in ((found.values, VARIANCE), (found.slopes, SIZE))
         if shares is not None
     ]
     return " and ".join(parts)
+
+
+VARIANCE, SIZE = "the outputs’ variance", "the Jacobians’ size"
+"""What shares of values and of slopes are shares of."""
+
+
+def share_words(subject: Subject) -> str:
+    """What the shares in the diagram are shares of."""
+    return SIZE if subject.problem.F is None else VARIANCE
+
+
+def shape_badges(subject: Subject) -> Iterator[Badge]:
+    """That branches of different shapes have them; of one shape for all, the verdict's own badge tells."""
+    asked = () if subject.fit is None else subject.fit.constraints
+    pairs = [(branch, one) for branch, one in zip(subject.model.branches, asked, strict=bool(asked)) if one is not None]
+    if pairs and len(set(asked)) > 1 and all(branch.certified(one) for branch, one in pairs):
+        yield Badge("good", "Every shape asked for is certified")
 
 
 def output_rows(subject: Subject) -> list[OutputRow]:
@@ -140,8 +155,7 @@ def output_rows(subject: Subject) -> list[OutputRow]:
     if F is None or errors is None:
         return []
     residual = np.abs(F - subject.model(subject.problem.X))
-    known = np.where(np.isnan(residual), -1.0, residual)
-    at = known.argmax(axis=0)
+    weights = np.ones(len(F)) if subject.problem.weights is None else subject.problem.weights
     largest = float(np.max(errors, where=np.isfinite(errors), initial=0.0)) or 1.0
     rows = [
         OutputRow(
@@ -149,8 +163,7 @@ def output_rows(subject: Subject) -> list[OutputRow]:
             in_percent(float(errors[i])),
             float(errors[i]) / largest if np.isfinite(errors[i]) else 0.0,
             grade(float(errors[i])),
-            plain(float(np.sqrt(np.nanmean(residual[:, i] ** 2)))),
-            f"{plain(float(known[at[i], i]))} at sample {at[i]}",
+            *misses(residual[:, i], weights),
         )
         for i in range(len(errors))
     ]
@@ -158,6 +171,16 @@ def output_rows(subject: Subject) -> list[OutputRow]:
         return rows
     order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
     return [rows[i] for i in order]
+
+
+def misses(residual: Array, weights: Array) -> tuple[str, str]:
+    """The root mean square of an output's residuals (S,), and the largest, over the samples that count."""
+    counts = ~np.isnan(residual) & (weights > 0.0)
+    if not counts.any():
+        return "–", "–"
+    at = int(np.argmax(np.where(counts, residual, -1.0)))
+    mean = float(np.sqrt(np.average(residual[counts] ** 2, weights=weights[counts])))
+    return plain(mean), f"{plain(float(residual[at]))} at sample {at}"
 
 
 MANY = 10

@@ -58,7 +58,7 @@ class Node(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A branch: where its box is, its curve as an SVG path, and the width of the bar that says how much it matters."""
+    """A branch: where its box is, its curve as an SVG path, and the width of the bar that is its share."""
 
     which: int
     x: float
@@ -106,7 +106,7 @@ def diagram(
     branches: Sequence[Branch],
     into: Array,
     out: Array,
-    importance: Array | None,
+    shares: Array | None,
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Diagram:
@@ -116,7 +116,7 @@ def diagram(
     height = HEAD + max(r * pitch, 26.0 * max(m, n), 90.0)
     left = (form.width - form.box) / 2.0
     boxes = [
-        laid_box(j, branch, left, y - tall / 2.0, form, tall, importance)
+        laid_box(j, branch, left, y - tall / 2.0, form, tall, shares)
         for j, (branch, y) in enumerate(zip(branches, spaced(r, pitch, height), strict=True))
     ]
     before, after = (column(names, form.letters) for names in (inputs, outputs))
@@ -180,12 +180,12 @@ def spaced(count: int, pitch: float, height: float) -> Array:
     return np.asarray(HEAD + room / 2.0 + pitch * (np.arange(count) - (count - 1) / 2.0))
 
 
-def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float, importance: Array | None) -> Box:
+def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float, shares: Array | None) -> Box:
     """One branch. Its number and its share stand above the curve, or beside it where the box is low."""
     inside = form.box - 24.0
     share, bar = "", 0.0
-    if importance is not None:
-        share, bar = percent(importance[j]), inside * float(importance[j] / max(importance.max(), 1e-300))
+    if shares is not None:
+        share, bar = percent(shares[j]), inside * min(1.0, float(shares[j]))
     low = tall < HIGH_ENOUGH
     share = "" if low and form is NARROW else share
     before, after = (34.0, 46.0 if share else 10.0) if low else (12.0, 12.0)

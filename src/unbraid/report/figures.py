@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,8 @@ USELESS = (
     r'<g id="patch_1">.*?</g>',  # the background
 )
 """What the page does not need of a figure."""
+NO_LETTER = (r"Glyph .* missing from", r"Matplotlib currently does not support .* natively")
+"""What matplotlib says of names in other scripts; text stays text in a page, where the browser has the letters."""
 MOST_FIGURES = 30
 """Branches that have a figure each: more would make the page too large."""
 BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
@@ -69,10 +72,12 @@ BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
 
 @contextmanager
 def page_look() -> Iterator[None]:
-    """Matplotlib's settings for figures of a page."""
+    """Matplotlib's settings for figures of a page, without its warnings of letters that its own typeface lacks."""
     from matplotlib import rc_context
 
-    with rc_context(LOOK):  # type: ignore[arg-type]
+    with rc_context(LOOK), warnings.catch_warnings():  # type: ignore[arg-type]
+        for said in NO_LETTER:
+            warnings.filterwarnings("ignore", said, UserWarning)
         yield
 
 
@@ -145,7 +150,7 @@ def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
         if fit.trace.sweeps:
             figure, axes = new_figure((4.8, 3.2))
             plots.convergence(fit, axes)
-            found.append(("The course of the best start", inline(figure, "convergence", "Errors sweep by sweep")))
+            found.append(("The course of the best start", inline(figure, "convergence", "Errors step by step")))
         if len(fit.starts) > 1:
             figure, axes = new_figure((4.8, 3.2))
             plots.starts(fit, axes)

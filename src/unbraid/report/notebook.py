@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unbraid.report.cards import shape_badges
 from unbraid.report.diagram import WIDE, diagram
 from unbraid.report.packages import missing_packages
 from unbraid.report.subject import Subject
@@ -27,7 +28,7 @@ def notebook_view(fit: Fit) -> str | None:
         WIDE,
         fit.model.branches,
         *subject.weights,
-        subject.diagnostics.importance if quick else None,
+        subject.shares if quick else None,
         subject.inputs,
         subject.outputs,
     )
@@ -37,7 +38,7 @@ def notebook_view(fit: Fit) -> str | None:
         .render(
             fit=fit,
             verdict=verdict(subject),
-            badges=list(badges(subject)) if quick else [],
+            badges=[*badges(subject), *shape_badges(subject)] if quick else [],
             diagram=drawn,
             style=text_file("diagram.css") + text_file("notebook.css"),
         )

@@ -23,12 +23,12 @@ def settings(subject: Subject) -> list[tuple[str, str]]:
     fit = subject.fit
     found = [("samples", repr(subject.problem).removeprefix("Problem(").removesuffix(")"))]
     if fit is not None:
-        shapes = sorted({"none" if one is None else one.means for one in fit.constraints})
+        shapes = ["none" if one is None else one.means for one in fit.constraints]
         seed = "not known" if fit.asked is None or fit.asked.seed is None else str(fit.asked.seed)
         found += [
             ("method", fit.method),
             ("basis", repr(fit.basis)),
-            ("shape asked for", ", ".join(shapes)),
+            ("shape asked for", shapes[0] if len(set(shapes)) == 1 else ", ".join(shapes)),
             ("starts", str(len(fit.starts))),
             ("seed", seed),
             ("time", f"{fit.seconds:.2g} s"),

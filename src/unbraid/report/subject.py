@@ -11,7 +11,7 @@ from unbraid.arrays import Array
 from unbraid.branch import FunctionBranch
 from unbraid.diagnostics import Diagnostics, examined
 from unbraid.errors import DataError, SettingError
-from unbraid.fit import Fit, errors_on, fitted_problem
+from unbraid.fit import Fit, errors_on, given_problem
 from unbraid.model import DecoupledModel
 from unbraid.plots.weights import standardised
 from unbraid.printable import shown
@@ -29,7 +29,7 @@ class Subject:
     model
         The model.
     problem
-        The samples.
+        The samples, as they were given: their numbers are the user's.
     fit
         How it came about; None for a model from a file.
     truth
@@ -78,7 +78,15 @@ class Subject:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What `diagnose` finds; of a model without a fit nothing on starts."""
-        return examined(self.model, self.problem, () if self.fit is None else self.fit.starts)
+        return examined(self.model, self.problem.counting(), () if self.fit is None else self.fit.starts)
+
+    @property
+    def shares(self) -> Array:
+        """What each branch has by itself, (r,): of the values where there are any, else of the slopes."""
+        found = self.diagnostics
+        shares = found.slopes if found.values is None else found.values
+        assert shares is not None
+        return shares
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -105,7 +113,7 @@ def subscript(letter: str, number: int) -> str:
 def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem:
     """The samples given, or those that the fit remembers; refused where they cannot belong to the model."""
     if isinstance(about, Fit):
-        return fitted_problem(about, problem)
+        return given_problem(about, problem)
     if not isinstance(problem, Problem):
         raise SettingError(f"A report about a model needs samples: pass a ub.Problem, got a {type(problem).__name__}.")
     if (problem.n, problem.m) != (about.n, about.m):

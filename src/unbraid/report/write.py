@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from unbraid.errors import FileError
 from unbraid.files import StrPath, check_writable, replacing
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
 from unbraid.progress import Callback
-from unbraid.report.cards import MANY, branch_cards, output_rows
+from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
 from unbraid.report.packages import check_packages
@@ -29,10 +32,19 @@ def write_report(
 ) -> None:
     """Write the page about a fit, or about a model and samples; `command` is how a shell repeats it."""
     check_packages()
+    check_ending(path)
     check_writable(path)
     page = report_page(Subject.of(about, truth, problem), command, callback).encode()
     with replacing(path) as file:
         file.write(page)
+
+
+def check_ending(path: StrPath) -> None:
+    """Refuse a name that promises anything but HTML."""
+    page = Path(path)
+    if page.suffix.lower() not in ("", ".html", ".htm"):
+        name = page.with_suffix(".html")
+        raise FileError(f"{page} would not be a {page.suffix} file, for HTML is what is written: use {name}.")
 
 
 def report_page(subject: Subject, command: str | None = None, callback: Callback | None = None) -> str:
@@ -43,7 +55,8 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
         .render(
             subject=subject,
             verdict=verdict(subject),
-            badges=list(badges(subject)),
+            badges=[*badges(subject), *shape_badges(subject)],
+            share_words=share_words(subject),
             diagrams=diagrams(subject, (WIDE, NARROW)),
             cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
             rows=output_rows(subject),
@@ -71,8 +84,5 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
 
 def diagrams(subject: Subject, forms: tuple[Form, ...]) -> list[Diagram]:
     """The block diagram in some forms."""
-    into, out = subject.weights
-    importance = subject.diagnostics.importance
-    return [
-        diagram(form, subject.model.branches, into, out, importance, subject.inputs, subject.outputs) for form in forms
-    ]
+    (into, out), shares = subject.weights, subject.shares
+    return [diagram(form, subject.model.branches, into, out, shares, subject.inputs, subject.outputs) for form in forms]

@@ -156,7 +156,7 @@ def select(
     for rank, one in itertools.product(given or [1], bases):
         check_settings(problem, rank, one, shared(constraint) if given is None else constraint, starts, None, method)
     check_whole("jobs", jobs, 1)
-    problem = problem.counting()
+    whole, problem = problem, problem.counting()
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
@@ -176,9 +176,7 @@ def select(
     why = reason(path.rows, chosen, path.finer, given is None and not interrupted)
     if interrupted:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
-    return Selection(
-        tuple(path.rows), chosen.settings, why, tuple(path.finer), interrupted, problem, constraint, method
-    )
+    return Selection(tuple(path.rows), chosen.settings, why, tuple(path.finer), interrupted, whole, constraint, method)
 
 
 def listed(name: str, given: Iterable[Any]) -> list[Any]:
