@@ -10,7 +10,7 @@ from unbraid.arrays import Array
 from unbraid.constraints import CONSTRAINTS
 from unbraid.report.subject import Subject, subscript
 from unbraid.report.verdict import grade
-from unbraid.report.words import in_percent, percent, plain, signed
+from unbraid.report.words import in_percent, plain, share_of, signed
 
 STRONGEST = 4
 """How many inputs and outputs of a branch are named."""
@@ -57,7 +57,7 @@ class OutputRow(NamedTuple):
 def branch_cards(subject: Subject) -> list[Card]:
     """One a branch, in the model's order."""
     into, out = subject.weights
-    importance = subject.diagnostics.importance
+    importance = subject.importance
     cards = []
     for j, branch in enumerate(subject.model.branches):
         low, high = branch.domain
@@ -119,16 +119,16 @@ def certificate(subject: Subject, j: int) -> str:
             return f"Certified {asked.means} on its whole range, from its coefficients{more}."
         return f"Asked to be {asked.means}, and not certified."
     if held:
-        return f"Its coefficients show it to be {' and '.join(held)}; that was not asked for."
+        unasked = "; that was not asked for" if subject.fit is not None else ""
+        return f"Its coefficients show it to be {' and '.join(held)}{unasked}."
     return ""
 
 
 def matters(subject: Subject, j: int) -> str:
     """How much the branch has of values and slopes."""
-    found = subject.diagnostics
     parts = [
-        f"{percent(shares[j])} of the {what}"
-        for shares, what in ((found.values, "outputs’ variance"), (found.slopes, "Jacobians’ size"))
+        share_of(float(shares[j]), what)
+        for shares, what in zip(subject.shares, ("the outputs’ variance", "the Jacobians’ size"), strict=True)
         if shares is not None
     ]
     return " and ".join(parts)

@@ -27,7 +27,7 @@ def notebook_view(fit: Fit) -> str | None:
         WIDE,
         fit.model.branches,
         *subject.weights,
-        subject.diagnostics.importance if quick else None,
+        subject.importance if quick else None,
         subject.inputs,
         subject.outputs,
     )
