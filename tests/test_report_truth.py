@@ -111,8 +111,16 @@ def test_constants_that_are_open_are_to_be_set_before_values_are_compared(fit: u
     assert "output_errors(F_new, fit.model" not in told
     assert "fit.model.through(X, F)" in told
     assert "The bias is open" in bias_words(Subject.of(alone, None, None))
-    assert "constants being open" in verdict(Subject.of(alone, None, problem))
-    assert "constants being open" not in verdict(Subject.of(fit, None, None))
+
+
+def test_a_model_of_jacobians_alone_is_not_condemned_by_values_for_its_constants(fit: ub.Fit) -> None:
+    problem = cast(ub.Problem, fit.problem)
+    alone = ub.decouple(ub.Problem(problem.X, J=problem.J), 3, starts=2, rng=0)
+    subject = Subject.of(alone, None, problem)
+    assert "reproduce both outputs to" in verdict(subject)
+    assert "with constants set from these samples" in verdict(subject)
+    assert "set from the samples of this page" in bias_words(subject)
+    assert "constants" not in verdict(Subject.of(fit, None, None))
 
 
 # Words and errors.

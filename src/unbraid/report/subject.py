@@ -29,7 +29,7 @@ class Subject:
     Attributes
     ----------
     model
-        The model.
+        The model; where its fit had Jacobians alone and the samples have values, with constants set from these.
     problem
         The samples.
     fit
@@ -65,6 +65,8 @@ class Subject:
         if not isinstance(model, DecoupledModel):
             raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
         samples = samples_for(about, problem)
+        if fit is not None and fit.output_errors is None and samples.F is not None:
+            model = model.through(samples.X, samples.F)
         check_truth(model, truth)
         laid = None if truth is None else align(truth, model)
         remembered = fit is not None and samples is fit.problem
@@ -111,8 +113,13 @@ class Subject:
 
     @property
     def open_constants(self) -> bool:
-        """Whether the fit had Jacobians alone, so that the model's bias means nothing yet."""
-        return self.fit is not None and self.fit.output_errors is None
+        """Whether the fit had Jacobians alone, and nothing has set the model's bias since."""
+        return self.fit is not None and self.fit.output_errors is None and self.output_errors is None
+
+    @property
+    def constants_set(self) -> bool:
+        """Whether constants that the fit left open were set from these samples."""
+        return self.fit is not None and self.fit.output_errors is None and self.output_errors is not None
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:

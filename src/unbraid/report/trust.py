@@ -32,7 +32,8 @@ def bias_words(subject: Subject) -> str:
         f"{'open' if np.isnan(error) else plain(entry)} in {name}"
         for name, entry, error in zip(subject.outputs, subject.model.bias, unset, strict=True)
     ]
-    return f"The bias is {listed_words(parts, FEW)}."
+    how = ", set from the samples of this page," if subject.constants_set else ""
+    return f"The bias{how} is {listed_words(parts, FEW)}."
 
 
 def samples_words(subject: Subject) -> str:
@@ -96,7 +97,8 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
     if subject.own:
         yield from on_samples(subject)
     elif subject.fit is not None and len(subject.fit.starts) > 1:
-        yield "Do starts agree?", f"{subject.fit.agreement}."
+        finished = counted(sum(start.finished for start in subject.fit.starts), "finished start")
+        yield "Do starts agree?", f"{subject.fit.agreeing} of {finished} found these directions."
     order = np.argsort(-subject.importance, kind="stable")
     if subject.rank > 1:
         first, last = (

@@ -66,8 +66,8 @@ def misses(worst: float, s: str, missed: list[str]) -> str:
 
 
 def constants(subject: Subject) -> str:
-    """A word where values are compared with a model whose constants were never set."""
-    return ", constants being open, as the fit had no values" if subject.open_constants else ""
+    """A word where the fit had no values to tell constants from."""
+    return ", with constants set from these samples" if subject.constants_set else ""
 
 
 def shapes(subject: Subject) -> str:
