@@ -136,8 +136,9 @@ def test_words_match_the_unexplained_share() -> None:
 
 
 def test_shares_of_branches_that_cancel_have_no_number() -> None:
-    assert share_of(1.5, "it") == "150\N{NO-BREAK SPACE}% of it"
-    assert share_of(1.2e7, "it") == "more than twice it, as branches cancel"
+    assert share_of(1.5, "it", True) == "150\N{NO-BREAK SPACE}% of it"
+    assert share_of(1.2e7, "it", True) == "more than twice it, as branches cancel"
+    assert share_of(1.2e7, "it", False) == "more than twice it"
     assert short_share(1.2e7).split() == [">", "200", "%"]
 
 

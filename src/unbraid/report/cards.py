@@ -127,7 +127,7 @@ def certificate(subject: Subject, j: int) -> str:
 def matters(subject: Subject, j: int) -> str:
     """How much the branch has of values and slopes."""
     parts = [
-        share_of(float(shares[j]), what)
+        share_of(float(shares[j]), what, subject.follows)
         for shares, what in zip(subject.shares, ("the outputs’ variance", "the Jacobians’ size"), strict=True)
         if shares is not None
     ]

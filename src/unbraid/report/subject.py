@@ -112,6 +112,11 @@ class Subject:
         return worst_error(self.jacobian_error, self.output_errors)
 
     @property
+    def follows(self) -> bool:
+        """Whether the model follows the samples at all: if so, a branch much larger than they are is cancelled."""
+        return self.worst < 100.0
+
+    @property
     def open_constants(self) -> bool:
         """Whether the fit had Jacobians alone, and nothing has set the model's bias since."""
         return self.fit is not None and self.fit.output_errors is None and self.output_errors is None

@@ -102,7 +102,7 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
     order = np.argsort(-subject.importance, kind="stable")
     if subject.rank > 1:
         first, last = (
-            f"branch {j + 1} ({share_of(float(subject.importance[j]), 'what there is to explain')})"
+            f"branch {j + 1} ({share_of(float(subject.importance[j]), 'what there is to explain', subject.follows)})"
             for j in (order[0], order[-1])
         )
         yield "Does every branch matter?", f"Most by itself: {first}; least: {last}."

@@ -22,9 +22,11 @@ def percent(share: float) -> str:
     return in_percent(100.0 * share)
 
 
-def share_of(share: float, what: str) -> str:
-    """'42 % of what', and of a share whose number says nothing, 'more than twice what'."""
-    return f"{percent(share)} of {what}" if share <= TWICE else f"more than twice {what}, as branches cancel"
+def share_of(share: float, what: str, cancelling: bool) -> str:
+    """'42 % of what', and of a share whose number says nothing, 'more than twice what', with the reason if it is."""
+    if share <= TWICE:
+        return f"{percent(share)} of {what}"
+    return f"more than twice {what}" + (", as branches cancel" if cancelling else "")
 
 
 def short_share(share: float) -> str:
