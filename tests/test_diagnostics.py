@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.arrays import Array
-from unbraid.diagnostics import importance
+from unbraid.diagnostics import branch_shares, importance
 from unbraid.errors import DataError, SettingError
 from unbraid.metrics import factor_match
 from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units
@@ -189,6 +190,32 @@ def test_shares_are_those_of_a_known_sum() -> None:
     np.testing.assert_allclose(found.slopes[order], expected, rtol=1e-6)
     np.testing.assert_allclose(found.importance, (found.values + found.slopes) / 2.0)
     np.testing.assert_array_equal(importance(fit.model, problem), found.importance)
+
+
+def test_shares_outside_the_training_range_are_those_of_the_models_own_branches() -> None:
+    problem, truth = ub.datasets.trig(S=100, rng=0)
+    model = ub.decouple(problem, 3, starts=2, rng=0).model
+    far = 3.0 * problem.X
+    values, _ = branch_shares(model, ub.Problem(far, truth(far), truth.jacobian(far)))
+    u = far @ model.W0.T
+    R = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    expected = np.mean((model.W1 * R.std(axis=0) / truth(far).std(axis=0)[:, None]) ** 2, axis=0)
+    assert values is not None
+    np.testing.assert_allclose(values, expected, rtol=1e-9)
+    _, own = branch_shares(model, ub.Problem(far, J=model.jacobian(far)))
+    G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    parts = np.einsum("sj,ij,jk->jsik", G, model.W1, model.W0) * far.std(axis=0)
+    size = np.sqrt(np.mean(np.sum(parts.sum(axis=0) ** 2, axis=-1), axis=0))[:, None]
+    assert own is not None
+    np.testing.assert_allclose(
+        own, np.sum((parts / size) ** 2, axis=(1, 2, 3)) / np.sum((parts.sum(axis=0) / size) ** 2), rtol=1e-9
+    )
+
+
+def test_a_share_that_only_says_that_branches_cancel_has_no_number() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    found = diagnosed(problem, 3)
+    assert "shares of F 30, over 200, 40 %" in repr(replace(found, values=np.array([0.3, 1.2e7, 0.4])))
 
 
 def test_what_does_not_belong_together_is_refused() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from unbraid.notes import on_errors
 
 
 def noted(fit: ub.Fit, words: str) -> bool:
@@ -33,6 +34,14 @@ def test_a_model_that_explains_nothing_is_noted() -> None:
     rng = np.random.default_rng(0)
     fit = ub.decouple(ub.Problem(rng.uniform(-1, 1, (300, 3)), rng.standard_normal((300, 2))), 1, rng=0)
     assert noted(fit, "explains little of output 1, 2")
+
+
+def test_outputs_are_called_by_their_names_and_only_where_less_than_half_is_explained() -> None:
+    X = np.zeros((4, 1))
+    problem = ub.Problem(X, np.zeros((4, 2)), output_names=["force", "torque"])
+    assert list(on_errors(problem, None, np.array([63.0, 70.0]))) == []
+    [note] = on_errors(problem, None, np.array([63.0, 72.0]))
+    assert "explains little of torque:" in note
 
 
 def test_a_start_that_stands_alone_is_noted() -> None:

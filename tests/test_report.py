@@ -196,7 +196,9 @@ def test_errors_are_in_words_and_numbers(found: tuple[ub.Fit, ub.DecoupledModel]
         ([0.1, 0.04], "Three branches reproduce both outputs to 0.1 % or better."),
         ([12.0, 3.0], "Three branches follow both outputs, with an error of 12 % in the worst."),
         ([30.0, 3.0], "Three branches follow both outputs roughly, with an error of 30 % in the worst."),
-        ([80.0, 3.0], "Three branches leave most of f₁ unexplained: an error of 80 %."),
+        ([63.0, 3.0], "Three branches leave 40 % of f₁ unexplained: an error of 63 %."),
+        ([80.0, 60.0], "Three branches leave up to 64 % of f₁ and f₂ unexplained: an error of 80 %."),
+        ([120.0, 3.0], "Three branches follow f₁ no better than its mean in the worst case: an error of 120 %."),
     ],
 )
 def test_the_verdict_fits_the_error(found: tuple[ub.Fit, ub.DecoupledModel], errors: list[float], said: str) -> None:

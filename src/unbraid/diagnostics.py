@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, BoolArray
 from unbraid.errors import SettingError
-from unbraid.fit import Fit, StartSummary, fitted_problem
+from unbraid.fit import Fit, StartSummary, errors_on, fitted_problem
+from unbraid.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem, counted
@@ -26,6 +27,10 @@ CANCELLING = 0.01
 """Two branches cancel where the square of their sum is below this share of their squares' sum."""
 NEGLIGIBLE = 1e-3
 """A share of what there is to explain below which a branch hardly matters."""
+EXPLAINED = 5.0
+"""An error in %, of the worst output or of the slopes, from which on a smaller rank is no advice."""
+TWICE = 2.0
+"""A share from which on its number says nothing but that branches cancel."""
 AS_LOW, ZERO = 1.05, 1e-20
 """Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
 SAME = 0.99
@@ -71,6 +76,8 @@ class Diagnostics:
     values, slopes
         The share of the variance of F, and of ‖J‖², that each branch has by itself, (r,), each output in units of its
         own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
+    explained
+        Whether hardly an error is left, so that a smaller rank may do.
     """
 
     rank: int
@@ -81,6 +88,7 @@ class Diagnostics:
     parallel: tuple[ParallelPair, ...]
     values: Array | None
     slopes: Array | None
+    explained: bool = True
 
     @property
     def unique(self) -> bool | None:
@@ -114,7 +122,7 @@ class Diagnostics:
         ]
         for name, shares in (("F", self.values), ("J", self.slopes)):
             if shares is not None:
-                lines.append(f"  shares of {name} " + ", ".join(f"{100.0 * share:.3g}" for share in shares) + " %")
+                lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
 
 
@@ -135,11 +143,20 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    return examined(fit.model, fitted_problem(fit, problem), fit.starts)
+    samples = fitted_problem(fit, problem)
+    own = samples is fit.problem
+    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(samples, fit.model)
+    return examined(fit.model, samples, fit.starts, *errors)
 
 
-def examined(model: DecoupledModel, problem: Problem, starts: Sequence[StartSummary] = ()) -> Diagnostics:
-    """The same for a fitted model and samples, and for the starts it is the best of, where they are known."""
+def examined(
+    model: DecoupledModel,
+    problem: Problem,
+    starts: Sequence[StartSummary],
+    jacobian_error: float | None,
+    output_errors: Array | None,
+) -> Diagnostics:
+    """The same for a fitted model, samples and the errors on them, and for the starts it is the best of."""
     at = balanced(model, problem)
     low = ending_as_low(starts)
     return Diagnostics(
@@ -151,19 +168,55 @@ def examined(model: DecoupledModel, problem: Problem, starts: Sequence[StartSumm
         parallel=tuple(parallel_pairs(at)),
         values=value_shares(at),
         slopes=slope_shares(at),
+        explained=worst_error(jacobian_error, output_errors) < EXPLAINED,
     )
+
+
+def worst_error(jacobian_error: float | None, output_errors: Array | None) -> float:
+    """The largest error of an output that varies, or that of the slopes where there are no values, in %."""
+    if output_errors is not None:
+        return float(np.max(output_errors, where=np.isfinite(output_errors), initial=0.0))
+    return 0.0 if jacobian_error is None else 100.0 * float(np.sqrt(jacobian_error))
 
 
 def importance(model: DecoupledModel, problem: Problem) -> Array:
     """How much each branch of a fitted model matters, (r,): `Diagnostics.importance`, without the rest."""
+    return np.asarray(np.mean([one for one in branch_shares(model, problem) if one is not None], axis=0))
+
+
+def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None, Array | None]:
+    """`Diagnostics.values` and `Diagnostics.slopes`, without the rest."""
     at = balanced(model, problem)
-    return np.asarray(np.mean([one for one in (value_shares(at), slope_shares(at)) if one is not None], axis=0))
+    return value_shares(at), slope_shares(at)
+
+
+def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
+    """Which points lie outside the training range of any branch: (S,) of bool, by more than rounding."""
+    u = X @ model.W0.T
+    low, high = np.array([branch.domain for branch in model.branches]).T
+    slack = 1e-9 * (high - low)
+    outside: BoolArray = ((u < low - slack) | (u > high + slack)).any(axis=1)
+    return outside
+
+
+def share_number(share: float) -> str:
+    """'62.1' in a list of percentages."""
+    return f"{100.0 * share:.3g}" if share <= TWICE else f"over {100.0 * TWICE:g}"
 
 
 def balanced(model: DecoupledModel, problem: Problem) -> Linearised:
-    """A fitted model at the samples, in balanced units."""
+    """A fitted model at the samples, in balanced units; outside the training range, branches go on as the model's do.
+
+    The solver's own branches go on with their last pieces there, which soon are huge.
+    """
     units = Units.balanced(problem)
-    return Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
+    at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
+    if not beyond_training(model, problem.X).any():
+        return at
+    u = problem.X @ model.W0.T
+    values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    return replace(at, values=values[None], slopes=(slopes * row_lengths(model.W0 * units.x_scale))[None])
 
 
 def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
@@ -213,7 +266,7 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
     if turning:
         yield (
             f"Branches can turn, in {counted(turning, 'way')}, without any change at the samples: other directions are "
-            "as good. Use a smaller rank, a smaller df, or more samples."
+            f"as good. Use {'a smaller rank, a smaller df, or ' if found.explained else ''}more samples."
         )
     else:
         yield (
@@ -232,16 +285,20 @@ def on_starts(found: Diagnostics) -> Iterator[str]:
 
 
 def on_branches(found: Diagnostics) -> Iterator[str]:
-    """Which ones do not stand by themselves."""
+    """Which ones do not stand by themselves; a smaller rank is advised only where hardly an error is left."""
     for pair in found.parallel:
         both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
         if pair.cancelling:
-            yield f"{both} and nearly cancel, so only their sum means something: try rank {found.rank - 1}."
-        elif pair.mergeable:
-            yield f"{both}, and one branch would do for both: try rank {found.rank - 1}."
+            smaller = f", and try rank {found.rank - 1}" if found.explained else ""
+            yield f"{both} and nearly cancel: read their curves as a sum{smaller}."
+        elif pair.mergeable and found.explained:
+            yield f"{both}, and one branch may do for both: try rank {found.rank - 1}."
+        elif found.unique is False and not pair.mergeable:
+            yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
         else:
-            yield f"{both}: they are two curves of one input, and other mixes of the two do as well."
+            yield f"{both}: they are two curves of one input, to be read as a sum."
     small = [str(j + 1) for j in np.flatnonzero(found.importance < NEGLIGIBLE)]
     if small:
         which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"
-        yield f"{which} less than {100.0 * NEGLIGIBLE:g} % of what there is to explain: a smaller rank may do."
+        smaller = ": a smaller rank may do" if found.explained else ""
+        yield f"{which} less than {100.0 * NEGLIGIBLE:g} % of what there is to explain{smaller}."

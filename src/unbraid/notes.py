@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, IndexArray
 from unbraid.fit import AGREEING, StartSummary
+from unbraid.printable import shown
 from unbraid.problem import Problem
 from unbraid.status import Status
 
-POOR = 50.0
-"""An output error, in %, above which a model explains next to nothing of the output."""
+POOR = 100.0 * 0.5**0.5
+"""An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
 CONTRADICTED = 130.0
 """An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
 GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
@@ -33,7 +34,7 @@ def notes_on(
         for notes in (
             on_data(problem, status),
             on_unknowns(problem, coefficients),
-            on_errors(jacobian_error, output_errors),
+            on_errors(problem, jacobian_error, output_errors),
             on_starts(starts, status),
         )
         for note in notes
@@ -53,7 +54,7 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
         open_constants = np.flatnonzero(np.isnan(problem.F).all(axis=0))
         if open_constants.size:
             yield (
-                f"No value of output {', '.join(str(i + 1) for i in open_constants[:6])} is known: Jacobians leave its "
+                f"No value of {named(problem, open_constants)} is known: Jacobians leave its "
                 "constant open, which fit.model.through(X, F) sets from values."
             )
     if problem.J is None:
@@ -73,7 +74,7 @@ def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
         )
 
 
-def on_errors(jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
+def on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
     """Whether the model explains the data."""
     if output_errors is None:
         return
@@ -89,8 +90,16 @@ def on_errors(jacobian_error: float | None, output_errors: Array | None) -> Iter
             "units and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
         )
     elif worst > POOR:
-        which = ", ".join(str(i + 1) for i in np.flatnonzero(output_errors > POOR)[:6])
-        yield f"The model explains little of output {which}: try a larger rank or df, or more starts."
+        which = named(problem, np.flatnonzero(output_errors > POOR))
+        yield f"The model explains little of {which}: try a larger rank or df, or more starts."
+
+
+def named(problem: Problem, which: IndexArray) -> str:
+    """The first of some outputs: 'output 1, 2', or by their names."""
+    names = problem.output_names
+    if names is None:
+        return f"output {', '.join(str(i + 1) for i in which[:6])}"
+    return ", ".join(shown(names[i]).strip() or f"output {i + 1}" for i in which[:6])
 
 
 def on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray, blocks
+from unbraid.arrays import Array, blocks
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
+from unbraid.diagnostics import beyond_training
 from unbraid.files import replacing
 from unbraid.model import DecoupledModel
 from unbraid.npz import write_npz
@@ -89,12 +90,3 @@ def evaluated(model: DecoupledModel, X: Array, callback: Callback | None) -> tup
         if callback is not None:
             callback(Progress("evaluate", part.stop, S))
     return F, J
-
-
-def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
-    """Which points lie outside the training range of any branch: (S,) of bool, by more than rounding."""
-    u = X @ model.W0.T
-    low, high = np.array([branch.domain for branch in model.branches]).T
-    slack = 1e-9 * (high - low)
-    outside: BoolArray = ((u < low - slack) | (u > high + slack)).any(axis=1)
-    return outside

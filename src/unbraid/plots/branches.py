@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unbraid.alignment import AlignedBranch, align
 from unbraid.arrays import Array
 from unbraid.branch import Branch, FittedBranch
-from unbraid.diagnostics import balanced, slope_shares, value_shares
+from unbraid.diagnostics import TWICE, branch_shares
 from unbraid.errors import DataError
 from unbraid.fit import Fit
 from unbraid.model import DecoupledModel
@@ -123,12 +123,14 @@ def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
     bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
     if samples is None or None in bases or len(bases) > 1:
         return None
-    at = balanced(model, samples)
-    return slope_shares(at) if samples.F is None else value_shares(at)
+    values, slopes = branch_shares(model, samples)
+    return slopes if values is None else values
 
 
 def percent(share: float) -> str:
-    """'62 %', '0.4 %', 'under 0.1 %'."""
+    """'62 %', '0.4 %', 'under 0.1 %', 'over 200 %' where branches cancel."""
+    if share > TWICE:
+        return f"over {100.0 * TWICE:g} %"
     if share < 1e-3:
         return "under 0.1 %"
     return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"

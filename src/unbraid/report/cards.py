@@ -11,7 +11,7 @@ from unbraid.arrays import Array
 from unbraid.constraints import CONSTRAINTS
 from unbraid.report.subject import Subject, subscript
 from unbraid.report.verdict import Badge, grade
-from unbraid.report.words import in_percent, percent, plain, signed
+from unbraid.report.words import in_percent, plain, share_of, signed
 
 STRONGEST = 4
 """How many inputs and outputs of a branch are named."""
@@ -117,16 +117,16 @@ def certificate(subject: Subject, j: int) -> str:
             return f"Certified {asked.means} on its whole range, from its coefficients{more}."
         return f"Asked to be {asked.means}, and not certified."
     if held:
-        return f"Its coefficients show it to be {' and '.join(held)}; that was not asked for."
+        unasked = "; that was not asked for" if subject.fit is not None else ""
+        return f"Its coefficients show it to be {' and '.join(held)}{unasked}."
     return ""
 
 
 def matters(subject: Subject, j: int) -> str:
     """How much the branch has of values and slopes."""
-    found = subject.diagnostics
     parts = [
-        f"{percent(shares[j])} of {what}"
-        for shares, what in ((found.values, VARIANCE), (found.slopes, SIZE))
+        share_of(float(shares[j]), what, subject.follows)
+        for shares, what in zip(subject.both_shares, (VARIANCE, SIZE), strict=True)
         if shares is not None
     ]
     return " and ".join(parts)

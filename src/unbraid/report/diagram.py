@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.branch import Branch
-from unbraid.report.words import percent, signed
+from unbraid.report.words import short_share, signed
 
 MOST_EDGES = 48
 """Edges drawn on each side before the weaker ones wait until their branch is lit."""
@@ -185,7 +185,7 @@ def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float
     inside = form.box - 24.0
     share, bar = "", 0.0
     if shares is not None:
-        share, bar = percent(shares[j]), inside * min(1.0, float(shares[j]))
+        share, bar = short_share(shares[j]), inside * min(1.0, float(shares[j]))
     low = tall < HIGH_ENOUGH
     share = "" if low and form is NARROW else share
     before, after = (34.0, 46.0 if share else 10.0) if low else (12.0, 12.0)

@@ -99,7 +99,7 @@ def branch_figures(subject: Subject, callback: Callback | None = None) -> list[M
 
     What else there is to say of a branch stands beside its figure.
     """
-    order = np.argsort(-subject.diagnostics.importance, kind="stable")
+    order = np.argsort(-subject.shares, kind="stable")
     chosen = np.sort(order[:MOST_FIGURES])
     truth = None if subject.truth is None else some_branches(subject.truth, chosen)
     drawn: list[Markup | None] = [None] * subject.rank

@@ -14,6 +14,7 @@ import scipy
 from unbraid import methods
 from unbraid.asked import Asked
 from unbraid.methods import Method
+from unbraid.problem import Problem
 from unbraid.report.subject import Subject
 from unbraid.version import __version__
 
@@ -21,7 +22,7 @@ from unbraid.version import __version__
 def settings(subject: Subject) -> list[tuple[str, str]]:
     """What the fit was made with, as far as it is known, and the versions of what computes."""
     fit = subject.fit
-    found = [("samples", repr(subject.problem).removeprefix("Problem(").removesuffix(")"))]
+    found = [("samples", repr(fitted_samples(subject)).removeprefix("Problem(").removesuffix(")"))]
     if fit is not None:
         shapes = ["none" if one is None else one.means for one in fit.constraints]
         seed = "not known" if fit.asked is None or fit.asked.seed is None else str(fit.asked.seed)
@@ -37,9 +38,15 @@ def settings(subject: Subject) -> list[tuple[str, str]]:
     return [*found, ("unbraid", versions)]
 
 
+def fitted_samples(subject: Subject) -> Problem:
+    """The samples of the fit where it remembers them, else those of the page."""
+    remembered = None if subject.fit is None else subject.fit.problem
+    return subject.problem if remembered is None else remembered
+
+
 def python_code(subject: Subject) -> str:
     """Lines that repeat the fit, as far as it is known."""
-    problem = subject.problem
+    problem = fitted_samples(subject)
     arrays = [(name, getattr(problem, name)) for name in ("X", "F", "J")]
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays if array is not None)
     given = ["X", *(f"{name}={name}" for name, array in arrays[1:] if array is not None)]

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from unbraid.alignment import AlignedBranch, align
 from unbraid.arrays import Array
 from unbraid.branch import FunctionBranch
-from unbraid.diagnostics import Diagnostics, examined
+from unbraid.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 from unbraid.errors import DataError, SettingError
 from unbraid.fit import Fit, errors_on, given_problem
 from unbraid.model import DecoupledModel
@@ -27,11 +29,13 @@ class Subject:
     Attributes
     ----------
     model
-        The model.
+        The model; where its fit had Jacobians alone and the samples have values, with constants set from these.
     problem
         The samples, as they were given: their numbers are the user's.
     fit
         How it came about; None for a model from a file.
+    own
+        Whether the samples are those of the fit; False where that cannot be known.
     truth
         A known model in the gauge of the found one, or None.
     angles
@@ -45,6 +49,7 @@ class Subject:
     model: DecoupledModel
     problem: Problem
     fit: Fit | None
+    own: bool
     truth: DecoupledModel | None
     angles: tuple[float, ...] | None
     jacobian_error: float | None
@@ -60,14 +65,18 @@ class Subject:
         if not isinstance(model, DecoupledModel):
             raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
         samples = samples_for(about, problem)
+        if fit is not None and fit.output_errors is None and samples.F is not None:
+            model = model.through(samples.X, samples.F)
         check_truth(model, truth)
         laid = None if truth is None else align(truth, model)
         remembered = fit is not None and samples is fit.problem
         errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(samples, model)
+        own = remembered or (fit is not None and same_samples(fit, samples, *errors))
         return cls(
             model,
             samples,
             fit,
+            own,
             None if laid is None else in_gauge_of(model, laid),
             None if laid is None else tuple(one.angle for one in laid),
             *errors,
@@ -77,16 +86,48 @@ class Subject:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """What `diagnose` finds; of a model without a fit nothing on starts."""
-        return examined(self.model, self.problem.counting(), () if self.fit is None else self.fit.starts)
+        """What `diagnose` finds: on the samples of the fit, for few others would not determine the model."""
+        assert self.fit is not None
+        assert self.own
+        return examined(self.model, self.problem.counting(), self.fit.starts, self.jacobian_error, self.output_errors)
+
+    @cached_property
+    def both_shares(self) -> tuple[Array | None, Array | None]:
+        """Of the variance of F, and of ‖J‖², that each branch has by itself on the samples that count."""
+        return branch_shares(self.model, self.problem.counting())
 
     @property
     def shares(self) -> Array:
         """What each branch has by itself, (r,): of the values where there are any, else of the slopes."""
-        found = self.diagnostics
-        shares = found.slopes if found.values is None else found.values
+        values, slopes = self.both_shares
+        shares = slopes if values is None else values
         assert shares is not None
         return shares
+
+    @cached_property
+    def outside(self) -> int:
+        """How many samples lie outside the range of a branch seen in training."""
+        return int(np.count_nonzero(beyond_training(self.model, self.problem.X)))
+
+    @property
+    def worst(self) -> float:
+        """The largest error in %."""
+        return worst_error(self.jacobian_error, self.output_errors)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the model follows the samples at all: if so, a branch much larger than they are is cancelled."""
+        return self.worst < 100.0
+
+    @property
+    def open_constants(self) -> bool:
+        """Whether the fit had Jacobians alone, and nothing has set the model's bias since."""
+        return self.fit is not None and self.fit.output_errors is None and self.output_errors is None
+
+    @property
+    def constants_set(self) -> bool:
+        """Whether constants that the fit left open were set from these samples."""
+        return self.fit is not None and self.fit.output_errors is None and self.output_errors is not None
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -97,6 +138,21 @@ class Subject:
     def rank(self) -> int:
         """How many branches."""
         return self.model.rank
+
+
+def same_samples(fit: Fit, samples: Problem, jacobian_error: float | None, output_errors: Array | None) -> bool:
+    """Whether samples that were given are the fit's; where it has forgotten them, the errors on them tell."""
+    known = fit.problem
+    if known is not None:
+        return all(alike(getattr(known, name), getattr(samples, name), 0.0) for name in ("X", "F", "J", "weights"))
+    return alike(fit.jacobian_error, jacobian_error, 1e-6) and alike(fit.output_errors, output_errors, 1e-6)
+
+
+def alike(one: Array | float | None, other: Array | float | None, rtol: float) -> bool:
+    """Whether two arrays, numbers or absences are the same."""
+    if one is None or other is None:
+        return one is None and other is None
+    return np.shape(one) == np.shape(other) and bool(np.allclose(one, other, rtol=rtol, atol=0.0, equal_nan=True))
 
 
 def called(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from unbraid.plots.residuals import FEW
 from unbraid.problem import counted
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
-from unbraid.report.words import in_percent, listed_words, plain, small
+from unbraid.report.words import in_percent, listed_words, plain, share_of, small
 
 
 def jacobian_words(subject: Subject) -> str:
@@ -24,8 +24,31 @@ def bias_words(subject: Subject) -> str:
     """The bias of few outputs, in a sentence."""
     if len(subject.outputs) > FEW:
         return ""
-    parts = [f"{plain(entry)} in {name}" for name, entry in zip(subject.outputs, subject.model.bias, strict=True)]
-    return f"The bias is {listed_words(parts, FEW)}."
+    if subject.open_constants:
+        return "The bias is open: Jacobians do not tell constants, which `fit.model.through(X, F)` sets from values."
+    errors = None if subject.fit is None else subject.fit.output_errors
+    unset = np.zeros(len(subject.outputs)) if errors is None else errors  # NaN: no value of the output was known
+    parts = [
+        f"{'open' if np.isnan(error) else plain(entry)} in {name}"
+        for name, entry, error in zip(subject.outputs, subject.model.bias, unset, strict=True)
+    ]
+    how = ", set from the samples of this page," if subject.constants_set else ""
+    return f"The bias{how} is {listed_words(parts, FEW)}."
+
+
+def samples_words(subject: Subject) -> str:
+    """Which samples these are, where they are not the fit's, and how many of them a branch has not seen the like of."""
+    if subject.own:
+        return ""
+    said = "These errors are on the samples given, "
+    said += "not on those of the fit." if subject.fit is not None else "which may or may not be those of the fit."
+    if subject.outside:
+        lie = "lies" if subject.outside == 1 else "lie"
+        said += (
+            f" {subject.outside} of {counted(subject.problem.S, 'sample')} {lie} outside the training range of a "
+            "branch, which is continued there."
+        )
+    return said
 
 
 def error_words(subject: Subject) -> str:
@@ -71,10 +94,25 @@ def course_words(subject: Subject) -> str:
 
 def answers(subject: Subject) -> Iterator[tuple[str, str]]:
     """Questions and answers."""
+    if subject.own:
+        yield from on_samples(subject)
+    elif subject.fit is not None and len(subject.fit.starts) > 1:
+        finished = counted(sum(start.finished for start in subject.fit.starts), "finished start")
+        yield "Do starts agree?", f"{subject.fit.agreeing} of {finished} found these directions."
+    order = np.argsort(-subject.shares, kind="stable")
+    if subject.rank > 1:
+        first, last = (
+            f"branch {j + 1} ({share_of(float(subject.shares[j]), 'what there is to explain', subject.follows)})"
+            for j in (order[0], order[-1])
+        )
+        yield "Does every branch matter?", f"Most by itself: {first}; least: {last}."
+
+
+def on_samples(subject: Subject) -> Iterator[tuple[str, str]]:
+    """What is asked of the samples of the fit only."""
     found = subject.diagnostics
     yield "Is the decoupling unique?", on_uniqueness(subject)
-    if subject.fit is not None:
-        yield "Do other starts find the same?", on_starts(subject)
+    yield "Do other starts find the same?", on_starts(subject)
     if found.parallel:
         pairs = ", ".join(f"{pair.one + 1} and {pair.other + 1} ({pair.angle:.2g}°)" for pair in found.parallel)
         yield (
@@ -83,14 +121,6 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
         )
     elif subject.rank > 1:
         yield "Are branches alike?", "No two look along the same direction."
-    order = np.argsort(-found.importance, kind="stable")
-    if subject.rank > 1:
-        first, last = order[0], order[-1]
-        yield (
-            "Does every branch matter?",
-            f"Most by itself: branch {first + 1} ({in_percent(100.0 * found.importance[first])} of what there is to "
-            f"explain); least: branch {last + 1} ({in_percent(100.0 * found.importance[last])}).",
-        )
 
 
 def on_uniqueness(subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""What a fit is worth, in words: the verdict, what its status means, and what to try next."""
+"""What a fit is worth, in words: the verdict, and what its status means."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.diagnostics import EXPLAINED
 from unbraid.report.subject import Subject
 from unbraid.report.words import EXACT, in_percent, listed_words, number
 from unbraid.status import Status
 
-POOR, FAIR, GOOD = 50.0, 20.0, 5.0
-"""Errors, in %, from which on a model misses an output, follows it roughly, and follows it well."""
+POOR, FAIR, GOOD = 50.0, 20.0, EXPLAINED
+"""Errors, in %, from which on a model misses a quarter of an output, follows it roughly, and follows it well."""
+HALF = 100.0 * 0.5**0.5
+"""An error, in %, from which on more than half of an output's variance is unexplained."""
 MEANINGS = {
     Status.RUNNING: "The search had not ended.",
     Status.CONVERGED: "The search ended by itself: more steps would change next to nothing.",
@@ -49,9 +52,22 @@ def verdict(subject: Subject) -> str:
     if worst >= POOR:
         pairs = zip(subject.outputs, subject.output_errors, strict=True)
         missed = [name for name, error in pairs if POOR <= error < np.inf]
-        which = listed_words(missed, 4)
-        return f"{who} {'leaves' if s else 'leave'} most of {which} unexplained: an error of {in_percent(worst)}."
-    return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}."
+        return f"{who} {misses(worst, s, missed)}: an error of {in_percent(worst)}{constants(subject)}."
+    return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}{constants(subject)}."
+
+
+def misses(worst: float, s: str, missed: list[str]) -> str:
+    """'leave 40 % of f₁ unexplained': of the variance, which is the error's square."""
+    which = listed_words(missed, 4)
+    if worst >= 100.0:
+        return f"follow{s} {which} no better than {'its mean' if len(missed) == 1 else 'their means'} in the worst case"
+    share = in_percent(worst**2 / 100.0)
+    return f"leave{s} {'' if len(missed) == 1 else 'up to '}{share} of {which} unexplained"
+
+
+def constants(subject: Subject) -> str:
+    """A word where the fit had no values to tell constants from."""
+    return ", with constants set from these samples" if subject.constants_set else ""
 
 
 def shapes(subject: Subject) -> str:
@@ -94,12 +110,12 @@ def grade(error: float) -> str:
     for limit, word in ((EXACT, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
         if error < limit:
             return word
-    return "large" if error < POOR else "not explained"
+    return "large" if error < HALF else "mostly unexplained" if error < 100.0 else "not explained"
 
 
 def badges(subject: Subject) -> Iterator[Badge]:
     """Facts at a glance."""
-    fit, found = subject.fit, subject.diagnostics
+    fit = subject.fit
     if fit is not None:
         ended = fit.status.name.replace("_", " ").lower()
         yield Badge("good" if fit.status.converged else "bad", ended.capitalize())
@@ -107,38 +123,11 @@ def badges(subject: Subject) -> Iterator[Badge]:
         if finished > 1:
             agree = fit.agreeing > max(1, finished // 4)
             yield Badge("good" if agree else "bad", f"{fit.agreeing} of {finished} finished starts agree")
-    if found.unique is not None:
-        yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
-    if found.parallel:
-        yield Badge("bad", "Branches nearly parallel")
+    if subject.own:
+        found = subject.diagnostics
+        if found.unique is not None:
+            yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
+        if found.parallel:
+            yield Badge("bad", "Branches nearly parallel")
     if shapes(subject):
         yield Badge("good", shapes(subject).strip(", ").capitalize())
-
-
-def next_steps(subject: Subject) -> Iterator[str]:
-    """What to try, most pressing first."""
-    fit = subject.fit
-    if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
-        yield fit.status.advice
-    yield from on_errors(subject)
-    yield from subject.diagnostics.advice
-    if fit is not None and len(fit.starts) == 1:
-        yield "A single start cannot say whether another would have found the same: use several `starts`."
-    yield (
-        "The errors on this page are on the samples of the fit. Hold the model against samples it has not seen: "
-        "`ub.metrics.output_errors(F_new, fit.model(X_new))`."
-    )
-
-
-def on_errors(subject: Subject) -> Iterator[str]:
-    """What to do about errors that are left."""
-    errors = subject.output_errors
-    if errors is None:
-        return
-    worst = float(np.max(errors, where=np.isfinite(errors), initial=0.0))
-    if worst >= GOOD:
-        yield (
-            f"An error of {in_percent(worst)} is left. Where the samples are exact, try rank {subject.rank + 1} or a "
-            "larger `df` (`ub.select` compares them on held-out samples); where they are noisy, that may be the noise: "
-            "`basis=ub.SmoothingSpline()` follows it least."
-        )

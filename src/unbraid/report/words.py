@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from unbraid.diagnostics import TWICE
+
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 TOGETHER = "\N{NO-BREAK SPACE}"
 EXACT = 1e-6
@@ -18,6 +20,18 @@ def number(count: int) -> str:
 def percent(share: float) -> str:
     """'42 %', '0.31 %', from a share."""
     return in_percent(100.0 * share)
+
+
+def share_of(share: float, what: str, cancelling: bool) -> str:
+    """'42 % of what', and of a share whose number says nothing, 'more than twice what', with the reason if it is."""
+    if share <= TWICE:
+        return f"{percent(share)} of {what}"
+    return f"more than twice {what}" + (", as branches cancel" if cancelling else "")
+
+
+def short_share(share: float) -> str:
+    """'42 %', '> 200 %', where there is no room for words."""
+    return percent(share) if share <= TWICE else f">{TOGETHER}{percent(TWICE)}"
 
 
 def in_percent(value: float) -> str:

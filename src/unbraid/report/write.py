@@ -15,10 +15,19 @@ from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
 from unbraid.report.packages import check_packages
 from unbraid.report.repeat import python_code, settings
+from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
-from unbraid.report.trust import answers, bias_words, course_words, error_words, jacobian_words, residual_words
-from unbraid.report.verdict import MEANINGS, badges, next_steps, verdict
+from unbraid.report.trust import (
+    answers,
+    bias_words,
+    course_words,
+    error_words,
+    jacobian_words,
+    residual_words,
+    samples_words,
+)
+from unbraid.report.verdict import MEANINGS, badges, verdict
 
 
 def write_report(
@@ -66,6 +75,7 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             residual_words=residual_words(subject),
             course=[] if subject.fit is None else course_figures(subject.fit),
             course_words=course_words(subject),
+            samples_words=samples_words(subject),
             answers=list(answers(subject)),
             many=MANY,
             most_figures=MOST_FIGURES,

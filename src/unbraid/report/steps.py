@@ -1,0 +1,76 @@
+"""What to try next: only what the samples and the fit can tell, and nothing that was done already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unbraid.bases import SmoothingSpline
+from unbraid.report.subject import Subject
+from unbraid.report.verdict import FAIR, GOOD
+from unbraid.report.words import in_percent
+from unbraid.status import Status
+
+
+def next_steps(subject: Subject) -> Iterator[str]:
+    """What to try, most pressing first."""
+    fit = subject.fit
+    if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
+        yield fit.status.advice
+    if subject.worst >= FAIR and fit is not None and any(one is not None for one in fit.constraints):
+        yield (
+            f"A shape was asked for, and an error of {in_percent(subject.worst)} is left: fit without `constraint` and "
+            "compare. Where the error falls much, the samples contradict the shape."
+        )
+    if subject.worst >= GOOD:
+        yield on_error(subject) if subject.own else on_error_elsewhere(subject)
+    if subject.own:
+        yield from subject.diagnostics.advice
+    if fit is not None and len(fit.starts) == 1:
+        yield "A single start cannot say whether another would have found the same: use several `starts`."
+    yield on_new_samples(subject)
+
+
+def on_error(subject: Subject) -> str:
+    """What to do about an error on the samples of the fit."""
+    fit = subject.fit
+    assert fit is not None
+    larger = "a larger `degree`" if hasattr(fit.basis, "degree") and not hasattr(fit.basis, "df") else "a larger `df`"
+    smoothing = isinstance(fit.basis, SmoothingSpline)
+    chosen = fit.asked is not None and fit.asked.rank == "auto"
+    tries = [] if chosen else [f"rank {subject.rank + 1}"]
+    tries += [] if smoothing else [larger]
+    compared = "" if chosen else " (`ub.select` compares ranks on held-out samples)"
+    what = "" if subject.output_errors is not None else " of the slopes"
+    left = f"An error{what} of {in_percent(subject.worst)} is left."
+    least = "" if smoothing else ": `basis=ub.SmoothingSpline()` follows it least"
+    if not tries:
+        return f"{left} Where the samples are noisy, that may be the noise; where they are exact, take more of them."
+    return (
+        f"{left} Where the samples are exact, try {' or '.join(tries)}{compared}; where they are noisy, that may be "
+        f"the noise{least}."
+    )
+
+
+def on_error_elsewhere(subject: Subject) -> str:
+    """What to make of an error on samples that may not be the fit's."""
+    return (
+        f"An error of {in_percent(subject.worst)} is left on the samples given. Compare it with the error on the "
+        "samples of the fit: where that was much smaller, the model follows those too closely or these lie elsewhere, "
+        "and more samples help, or a smaller `df`; where it was about the same, see the page about the fit."
+    )
+
+
+def on_new_samples(subject: Subject) -> str:
+    """What the errors are on, and how to have them on samples that the model has not seen."""
+    if not subject.own:
+        return (
+            "The errors on this page are on the samples given. They tell what the model is worth on new points if it "
+            "was not fitted to these."
+        )
+    said = "The errors on this page are on the samples of the fit. Hold the model against samples it has not seen"
+    if subject.open_constants:
+        return (
+            f"{said}, `ub.metrics.jacobian_error(J_new, fit.model.jacobian(X_new))`; before values are compared, set "
+            "the constants with `model = fit.model.through(X, F)`."
+        )
+    return f"{said}: `ub.metrics.output_errors(F_new, fit.model(X_new))`."
