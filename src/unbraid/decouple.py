@@ -160,7 +160,7 @@ def at_best_rank(
         problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
     )
     if selection.interrupted:
-        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED, problem=problem)
+        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
         fit = selection.fit(starts=starts, rng=rng, callback=callback)

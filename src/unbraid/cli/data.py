@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,8 +15,12 @@ from unbraid.errors import FileError
 from unbraid.files import check_writable
 from unbraid.npz import SUFFIX
 from unbraid.problem import Missing
+from unbraid.reading import Samples, read_problem
 from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS
+
+if TYPE_CHECKING:
+    from unbraid.progress import Callback
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
@@ -42,8 +48,46 @@ def names_option(option: str, help_: str) -> Callable[[click.decorators.FC], cli
     return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=a_file)
 
 
-def sample_options(function: click.decorators.FC) -> click.decorators.FC:
-    """The options that say what in a file is what."""
+@dataclass(frozen=True)
+class Told:
+    """What the options say of a file: what in it is what."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    jacobians: tuple[str, ...]
+    weights: str | None
+    missing: Missing
+    layout: str | None
+
+    @property
+    def files(self) -> list[Path]:
+        """Those of the names that are files of their own."""
+        return named_files(*self.inputs, *self.outputs, *self.jacobians, self.weights or "")
+
+    def read(self, data: Path, callback: Callback | None) -> Samples:
+        """The samples."""
+        names = self.inputs, self.outputs, self.jacobians
+        return read_problem(data, *names, self.layout, callback, weights=self.weights, missing=self.missing)
+
+
+def sample_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what in a file is what; a command gets them as one, `told`."""
+
+    @wraps(command)
+    def function(
+        *,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        jacobians: tuple[str, ...],
+        weights: str | None,
+        missing: Missing,
+        layout: str | None,
+        paper_layout: bool,
+        **others: Any,
+    ) -> None:
+        layout = chosen_layout(layout, paper_layout)
+        command(told=Told(inputs, outputs, jacobians, weights, missing, layout), **others)
+
     for add in (
         layout_options,
         click.option(

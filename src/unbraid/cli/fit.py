@@ -13,7 +13,7 @@ from unbraid import methods
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, named_files, sample_options
+from unbraid.cli.data import OUTPUT_ENDING, Told, check_output, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
@@ -24,8 +24,8 @@ from unbraid.decouple import decouple
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
-from unbraid.problem import Missing, counted
-from unbraid.reading import Samples, read_problem
+from unbraid.problem import counted
+from unbraid.reading import Samples
 from unbraid.report import write_report
 from unbraid.status import Status
 
@@ -102,13 +102,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
 def command(
     data: Path,
     rank: int | Literal["auto"],
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    jacobians: tuple[str, ...],
-    weights: str | None,
-    missing: Missing,
-    layout: str | None,
-    paper_layout: bool,
+    told: Told,
     basis_name: str | None,
     df: int | None,
     degree: int | None,
@@ -135,20 +129,10 @@ def command(
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    files = [data, *named_files(*inputs, *outputs, *jacobians, weights or "")]
-    check_output(output, *files)
-    check_report(report_path, output, *files)
+    check_output(output, data, *told.files)
+    check_report(report_path, output, data, *told.files)
     with progress_bar("Decoupling") as callback:
-        samples = read_problem(
-            data,
-            inputs,
-            outputs,
-            jacobians,
-            chosen_layout(layout, paper_layout),
-            callback,
-            weights=weights,
-            missing=missing,
-        )
+        samples = told.read(data, callback)
         result = decouple(
             samples.problem,
             rank,

@@ -9,14 +9,14 @@ import click
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import check_apart, chosen_layout, named_files, sample_options
+from unbraid.cli.data import Told, check_apart, sample_options
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.errors import FileError
 from unbraid.fit import errors_on
 from unbraid.model import DecoupledModel
-from unbraid.problem import Missing, counted
-from unbraid.reading import Samples, read_problem
+from unbraid.problem import counted
+from unbraid.reading import Samples
 from unbraid.report import check_ending, check_packages, write_report
 
 EXAMPLES = """\b
@@ -63,13 +63,7 @@ def say_report(page: Path | None) -> None:
 def command(
     model: Path,
     data: Path,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    jacobians: tuple[str, ...],
-    weights: str | None,
-    missing: Missing,
-    layout: str | None,
-    paper_layout: bool,
+    told: Told,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -78,20 +72,11 @@ def command(
     DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
     model was found, so the page has nothing on that; that of `unbraid fit --report` has.
     """
-    check_report(output, model, data, *named_files(*inputs, *outputs, *jacobians, weights or ""))
+    check_report(output, model, data, *told.files)
     loaded = DecoupledModel.load(model)
     shell = this_command("unbraid report", left_out=("as_json",))
     with progress_bar("Reading") as callback:
-        samples = read_problem(
-            data,
-            inputs,
-            outputs,
-            jacobians,
-            chosen_layout(layout, paper_layout),
-            callback,
-            weights=weights,
-            missing=missing,
-        )
+        samples = told.read(data, callback)
         write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
     if as_json:
         say_document(document(loaded, samples, model, output))
