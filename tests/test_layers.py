@@ -16,7 +16,7 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays threads version progress printable labels",
+        "errors status arrays sums threads version progress printable labels",
         "files memory npz kernels tasks",
         "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",

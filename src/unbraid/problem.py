@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array, BoolArray, IndexArray
+from unbraid.arrays import Array, BoolArray, IndexArray, blocks
 from unbraid.errors import DataError
 from unbraid.labels import as_names
+from unbraid.sums import total
 
 if TYPE_CHECKING:
     from unbraid.functions import Derivatives, Function
     from unbraid.progress import Callback
 
 Missing = Literal["error", "mask"]
+Summand = TypeVar("Summand")
 MASK = 'pass missing="mask"'
 """The advice where something is missing."""
 
@@ -236,6 +238,30 @@ class Problem:
     def complete(self) -> bool:
         """Whether all entries of F and J are known."""
         return not any(array is not None and np.isnan(array).any() for array in (self.F, self.J))
+
+    def sum(
+        self,
+        function: Callable[Concatenate[Problem, ...], Summand],
+        *arguments: Any,
+        entries: int | None = None,
+    ) -> Summand:
+        """Σ function(block, *arguments) over blocks of the samples, each a problem in memory (`unbraid.sums`).
+
+        `entries` is how many numbers the function holds at a time per sample, from which follows how long a block is;
+        None: what there is of a sample.
+        """
+        per_sample = self.m + self.n * (1 + self.m) if entries is None else entries
+        return total(function(self.part(part), *arguments) for part in blocks(self.S, per_sample))
+
+    def part(self, part: slice) -> Problem:
+        """Samples that follow each other, without looking at them again: views, nothing is copied."""
+        some = object.__new__(Problem)
+        for name in ("X", "F", "weights", "J"):
+            array = getattr(self, name)
+            object.__setattr__(some, name, None if array is None else array[part])
+        for name in ("input_names", "output_names"):
+            object.__setattr__(some, name, getattr(self, name))
+        return some
 
     def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
         """The problem of some of the samples.
