@@ -23,7 +23,7 @@ from unbraid.problem import Problem
 from unbraid.sums import total
 from unbraid.units import Units
 
-BLOCK_ENTRIES = 1 << 14
+BLOCK_ENTRIES = 1 << 15
 """Entries of (r, samples) in a block: what a sweep computes of them stays in a core's cache."""
 LEAST_BLOCK = 256
 """Samples in a block at least: below, calling takes longer than computing."""
