@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
+from unbraid.checks import counted
 from unbraid.errors import SettingError
 from unbraid.fit import Fit, StartSummary, errors_on, fitted_problem
 from unbraid.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.samples import Samples
 from unbraid.solvers.linearised import Linearised
 from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units

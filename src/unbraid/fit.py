@@ -9,11 +9,12 @@ import numpy as np
 
 from unbraid.arrays import Array, blocks
 from unbraid.asked import Asked
+from unbraid.checks import counted
 from unbraid.errors import DataError, SettingError
 from unbraid.files import StrPath
 from unbraid.metrics import output_errors, ratio
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.status import Status
 from unbraid.trace import Trace
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.arrays import Array
+from unbraid.checks import counted
 from unbraid.printable import quoted
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 
 
 @dataclass(frozen=True)

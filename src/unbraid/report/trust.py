@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from unbraid.checks import counted
 from unbraid.plots.residuals import FEW
-from unbraid.problem import counted
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
 from unbraid.report.words import in_percent, listed_words, plain, share_of, small

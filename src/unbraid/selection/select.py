@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from unbraid.bases import Basis
+from unbraid.checks import counted
 from unbraid.constraints import Constraint
 from unbraid.coupling import Coupling, as_coupling
 from unbraid.decouple import as_method, check_settings, decouple, unknowns
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.fit import Fit
 from unbraid.methods import Method
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
