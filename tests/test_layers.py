@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "errors status arrays sums threads version progress printable labels",
         "files memory npz kernels tasks cluster",
-        "functions jacobians surrogate bases constraints checks census chunks problem metrics gaps reading",
+        "functions jacobians surrogate bases constraints checks census chunks problem moments metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples",
         "stopping iterate starts solvers polish tuning finish",

@@ -91,7 +91,7 @@ def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the values that are known."""
     assert samples.F is not None
     F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
-    errors = value_errors(samples, predicted)
+    errors = value_errors(samples, model)
     for i in range(model.n):
         known = ~np.isnan(F[:, i])
         centre = float(F[known, i].mean()) if known.any() else 0.0
