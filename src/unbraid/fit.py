@@ -177,11 +177,6 @@ class Fit:
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])
 
 
-def fitted_problem(fit: Fit, problem: Problem | None = None) -> Problem:
-    """The samples that counted in the fit."""
-    return given_problem(fit, problem).counting()
-
-
 def given_problem(fit: Fit, problem: Problem | None = None) -> Problem:
     """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
     problem = fit.problem if problem is None else problem

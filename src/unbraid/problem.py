@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Summand = TypeVar("Summand")
 ARRAYS = ("X", "F", "weights", "J")
 """What there is of every sample."""
+THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
+"""How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
 
 
 class Problem:
@@ -317,10 +319,11 @@ class Problem:
         missing: Missing = "error" if self.complete else "mask"
         return Problem(**arrays, missing=missing, input_names=self.input_names, output_names=self.output_names)
 
-    def thinned(self, most: int) -> Problem:
+    def thinned(self, most: int | None = None) -> Problem:
         """The problem of at most so many of the samples, in memory: spread evenly, and drawn with a fixed seed.
 
-        It is this one where that is in memory and small enough already.
+        It is this one where that is in memory and small enough already. None: at most 100,000 samples, and fewer where
+        they would take more than 256 MB.
 
         Examples
         --------
@@ -329,11 +332,18 @@ class Problem:
         >>> problem.thinned(30)
         Problem(S=30 samples, m=2 inputs, n=2 outputs, values and Jacobians)
         """
+        index = self.thinning(most)
+        return self if index is None else self.take(index)
+
+    def thinning(self, most: int | None = None) -> IndexArray | None:
+        """The numbers of the samples that `thinned` keeps; None: all, as they are."""
+        if most is None:
+            most = min(THIN_SAMPLES, max(LEAST_SAMPLES, THIN_ENTRIES // (self.m + self.n * (1 + self.m))))
         check_whole("most", most, 1)
         if most >= self.S and self.in_memory:
-            return self
-        edges = np.linspace(0, self.S, min(most, self.S) + 1).astype(np.intp)
-        return self.take(np.random.default_rng(0).integers(edges[:-1], edges[1:]))
+            return None
+        edges = np.arange(min(most, self.S) + 1) * self.S // min(most, self.S)
+        return np.random.default_rng(0).integers(edges[:-1], edges[1:])
 
     def on(self, client: Any) -> Problem:
         """The same problem with its blocks on the workers of a Dask cluster, where they are computed once and stay.
