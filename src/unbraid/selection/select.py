@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from unbraid.bases import Basis
+from unbraid.checks import counted
 from unbraid.constraints import Constraint
 from unbraid.coupling import Coupling, as_coupling
 from unbraid.decouple import as_method, check_settings, decouple, unknowns
 from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.fit import Fit
 from unbraid.methods import Method
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
@@ -102,7 +103,7 @@ def select(
     Parameters
     ----------
     problem
-        The samples.
+        The samples. Of more than 100,000 so many are looked at, spread evenly, and the reason says so.
     ranks
         Ranks to try. None: 1, 2, … until two in a row bring nothing, held-out samples are predicted exactly, or there
         are half as many unknowns as numbers to fit.
@@ -156,7 +157,8 @@ def select(
     for rank, one in itertools.product(given or [1], bases):
         check_settings(problem, rank, one, shared(constraint) if given is None else constraint, starts, None, method)
     check_whole("jobs", jobs, 1)
-    whole, problem = problem, problem.counting()
+    whole, thin = problem, problem.thinned()
+    problem = thin.counting()
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
@@ -174,6 +176,8 @@ def select(
         interrupted = True
     chosen = simplest(path.rows, path.best)
     why = reason(path.rows, chosen, path.finer, given is None and not interrupted)
+    if thin.S < whole.S:
+        why = f"{why} This was found on {thin.S:,} of {whole.S:,} samples."
     if interrupted:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
     return Selection(tuple(path.rows), chosen.settings, why, tuple(path.finer), interrupted, whole, constraint, method)
