@@ -21,7 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples",
-        "stopping iterate starts solvers polish tuning finish",
+        "stopping iterate starts solvers polish tuning finish compression",
         "methods from_values decouple decouple_each datasets notes selection diagnostics uniqueness",
         "plots estimator reports reproduction comparison",
         "report",

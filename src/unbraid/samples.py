@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Concatenate, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from unbraid.arrays import Array, BoolArray, IndexArray, blocks
 from unbraid.gaps import filled
 from unbraid.problem import Problem
 from unbraid.units import Units
+
+Summand = TypeVar("Summand")
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,10 @@ class Samples:
             self.weight[index],
             np.asarray(self.jacobian_norm)[index],
         )
+
+    def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any) -> Summand:
+        """Σ function(block, *arguments) over blocks of the samples: all of them are one block."""
+        return function(self, *arguments)
 
     def jacobian(self, part: slice) -> Array:
         """J of a block of samples in the solver's units: a copy, (block, n·m)."""
