@@ -20,7 +20,7 @@ from unbraid.compression import ROOM, ROUNDING, Compression
 from unbraid.iterate import Iterates
 from unbraid.polish import measured_anew, polish_runs
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import Samples, SampleSet, Scaling, Streamed
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import run_starts
 from unbraid.sums import total
@@ -47,7 +47,7 @@ def as_samples(problem: ub.Problem) -> Samples:
     return Samples.of(problem, Units.balanced(problem))
 
 
-def compressed(samples: Samples, rank: int) -> Compression:
+def compressed(samples: SampleSet, rank: int) -> Compression:
     found = Compression.of(samples, rank)
     assert found is not None
     return found
@@ -190,20 +190,14 @@ def test_an_exact_system_is_recovered_through_compression(
     assert lifted.objective < 1e-20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InBlocks(Samples):
     """The same samples, looked at in blocks of other sizes, in another order."""
 
-    def sum(self, function: Any, *arguments: Any) -> Any:
+    def sum(self, function: Any, *arguments: Any, width: int) -> Any:
         cuts = [0, 3, 4, 25, len(self.X)]
         parts = [slice(*pair) for pair in pairwise(cuts)]
-        return total(function(part_of(self, part), *arguments) for part in parts[::-1])
-
-
-def part_of(samples: Samples, part: slice) -> Samples:
-    F, rows = (None if array is None else array[part] for array in (samples.F, samples.rows))
-    assert samples.J is not None
-    return Samples(samples.X[part], F, samples.J[part], samples.weight, np.nan, rows)
+        return total(function(self.part(part), *arguments) for part in parts[::-1])
 
 
 @limits
@@ -212,7 +206,7 @@ def test_blocks_may_have_any_size_and_order(limit: int, weighted: bool, monkeypa
     monkeypatch.setattr(compression, "GRAM_LIMIT", limit)
     monkeypatch.setattr(compression, "OVERSAMPLING", 4)
     samples = as_samples(system(3, 3, 0.1, weighted))
-    blocks = InBlocks(samples.X, samples.F, samples.J, samples.weight, samples.jacobian_norm, samples.rows)
+    blocks = InBlocks(samples.X, samples.F, samples.J, samples.weight, samples.rows)
     one, other = compressed(samples, 2), compressed(blocks, 2)
     assert one.lost == pytest.approx(other.lost, rel=1e-9)
     J = whole_jacobian(samples)
@@ -229,6 +223,20 @@ def test_blocks_may_have_any_size_and_order(limit: int, weighted: bool, monkeypa
         assert whole.rows is not None
         assert put_together.rows is not None
         np.testing.assert_array_equal(whole.rows[order], put_together.rows)
+
+
+def test_streamed_samples_are_compressed_like_those_in_memory() -> None:
+    problem = system(4, 3, 0.1, weighted=True, S=700)
+    units = Units.balanced(problem)
+    streamed, samples = Streamed(problem, Scaling.of(problem, units)), Samples.of(problem, units)
+    one, other = compressed(samples, 2), compressed(streamed, 2)
+    assert other.lost == pytest.approx(one.lost, rel=1e-9)
+    mine, theirs = one.apply(samples), one.apply(streamed)
+    for name in ("X", "F", "J", "rows"):
+        np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-12, atol=1e-12)
+    assert other.measured(streamed, other.apply(streamed)) == pytest.approx(one.measured(samples, mine), rel=1e-9)
+    gaps = with_gaps(problem, "J")
+    assert Compression.of(Streamed(gaps, Scaling.of(gaps, units)), 2) is None
 
 
 def test_the_compressed_samples_have_a_few_directions_per_branch() -> None:

@@ -20,7 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "files memory npz kernels tasks",
         "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
-        "projection gauge coupling units samples",
+        "projection gauge coupling units samples given",
         "stopping iterate starts solvers polish tuning finish compression",
         "methods from_values decouple decouple_each datasets notes selection diagnostics uniqueness",
         "plots estimator reports reproduction comparison",

@@ -29,7 +29,7 @@ import numpy as np
 
 from unbraid.arrays import Array, blocks
 from unbraid.iterate import Iterates
-from unbraid.samples import Samples, square_norm
+from unbraid.samples import Samples, SampleSet, Streamed
 
 ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""
@@ -39,6 +39,8 @@ GRAM_LIMIT = 500
 """Up to so many inputs (or outputs) their Gram matrix is formed; beyond, products with a random matrix."""
 OVERSAMPLING = 10
 """Columns of the random matrix beyond the directions kept."""
+WIDTH = 1 << 14
+"""Blocks as short as they get: of a sample there is much to look at."""
 ROUNDING = 1e-14
 """Shares of ‖J‖² below this are not told from none."""
 
@@ -62,7 +64,7 @@ class Compression:
     lost: float
 
     @classmethod
-    def of(cls, samples: Samples, rank: int) -> Self | None:
+    def of(cls, samples: SampleSet, rank: int) -> Self | None:
         """The compression for models of `rank` branches, in one pass; None where it does not pay or cannot be made.
 
         It takes Jacobians without gaps.
@@ -72,22 +74,21 @@ class Compression:
             return None
         (n, p), (m, q) = sizes
         tests = test_matrix(n, p), test_matrix(m, q)
-        products = samples.sum(products_with, *tests, p < n, q < m)
+        products = samples.sum(products_with, *tests, p < n, q < m, width=WIDTH)
         norm = float(samples.jacobian_norm)
         U, left = (None, 0.0) if products.left is None else leading(tests[0], products.left, p, norm)
         V, right = (None, 0.0) if products.right is None else leading(tests[1], products.right, q, norm)
         return cls(U, V, min((left + right) / norm + ROUNDING, 1.0))
 
-    def apply(self, samples: Samples) -> Samples:
+    def apply(self, samples: SampleSet) -> Samples:
         """The samples (Vᵀ x, Uᵀ f, Uᵀ J V), in memory, in one pass."""
-        pieces = samples.sum(projected, self.U, self.V)
+        pieces = samples.sum(projected, self.U, self.V, width=WIDTH)
         X, F, J, rows = (None if part[0] is None else np.concatenate(part) for part in zip(*pieces, strict=True))
         assert X is not None
         assert J is not None
-        one = np.ones(J.shape[1])
-        return Samples(X, F, J, one, square_norm(J, one, rows), rows)
+        return Samples(X, F, J, np.ones(J.shape[1]), rows)
 
-    def measured(self, samples: Samples, compressed: Samples) -> float:
+    def measured(self, samples: SampleSet, compressed: Samples) -> float:
         """‖J - U Uᵀ J V Vᵀ‖² / ‖J‖², what was lost of the samples when they were compressed, but for `ROUNDING`."""
         return max(1.0 - float(compressed.jacobian_norm) / float(samples.jacobian_norm), 0.0)
 
@@ -105,15 +106,21 @@ class Products(NamedTuple):
     right: Array | None
 
 
-def sizes_kept(samples: Samples, rank: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def sizes_kept(samples: SampleSet, rank: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """(n, p) and (m, q), or None where there is nothing to compress. A side that would not shrink by half stays."""
-    gaps = samples.known_values is not None or samples.known_jacobian is not None
-    if samples.J is None or gaps or samples.X.ndim != 2 or not float(samples.jacobian_norm) > 0.0:
+    if not samples.has_jacobians or not whole(samples) or not float(samples.jacobian_norm) > 0.0:
         return None
-    m = samples.X.shape[1]
-    n = samples.weight.size // m
+    n, m = samples.n, samples.m
     p, q = (ROOM * rank if 2 * ROOM * rank <= size else size for size in (n, m))
     return ((n, p), (m, q)) if n * m >= WORTH * p * q else None
+
+
+def whole(samples: SampleSet) -> bool:
+    """Whether all entries are known, and the samples are the same for all starts."""
+    if isinstance(samples, Streamed):
+        return samples.scaling.complete
+    assert isinstance(samples, Samples)
+    return samples.X.ndim == 2 and samples.known_values is None and samples.known_jacobian is None
 
 
 def test_matrix(size: int, kept: int) -> Array | None:
@@ -127,8 +134,7 @@ def test_matrix(size: int, kept: int) -> Array | None:
 
 def products_with(block: Samples, on_left: Array | None, on_right: Array | None, left: bool, right: bool) -> Products:
     """What a block adds to the products, of the sides that are wanted."""
-    S, m = block.X.shape
-    n = block.weight.size // m
+    S, n, m = block.size, block.n, block.m
     outputs = np.zeros((n, n if on_left is None else on_left.shape[1])) if left else None
     inputs = np.zeros((m, m if on_right is None else on_right.shape[1])) if right else None
     for part in blocks(S, n * m):
@@ -166,8 +172,7 @@ Piece = tuple[Array, Array | None, Array, Array | None]
 
 def projected(block: Samples, U: Array | None, V: Array | None) -> list[Piece]:
     """The compressed X, F, J and the weights of a block, as a list of one: lists add up to all of them."""
-    S, m = block.X.shape
-    n = block.weight.size // m
+    S, n, m = block.size, block.n, block.m
     parts = []
     for part in blocks(S, n * m):
         J = block.jacobian(part).reshape(-1, n, m)

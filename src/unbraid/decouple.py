@@ -18,7 +18,7 @@ from unbraid.errors import DataError, SettingError, as_generator, check_whole
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.from_values import search_values, with_slopes
-from unbraid.gauge import row_lengths
+from unbraid.given import GivenModel
 from unbraid.iterate import Run
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
@@ -28,8 +28,7 @@ from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.projection import Projection
-from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel
+from unbraid.samples import Samples, SampleSet, sample_set
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
@@ -103,7 +102,7 @@ def decouple(
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     given, problem = problem, problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
-    samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
+    samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
     coupling = method.coupling.final if problem.J is not None else 1.0
     finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
@@ -118,9 +117,9 @@ def decouple(
             if init is None:
                 runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
             elif method.polish is None:
-                runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
+                runs, cut = run_from(solver, GivenModel.of(init, units), generator, method.stopping, callback)
             else:
-                runs, cut = [unswept(solver, given_model(problem, units, init))], None
+                runs, cut = [unswept(solver, GivenModel.of(init, units))], None
             if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
                 runs = measured_anew(finisher, runs)
         still_open = search_basis is not basis
@@ -215,10 +214,11 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def searched(samples: Samples, method: Method) -> Samples:
+def searched(samples: SampleSet, method: Method) -> SampleSet:
     """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
-    samples = samples.as_filled(method.weighted)
-    return samples if method.values else replace(samples, F=None)
+    if isinstance(samples, Samples):
+        samples = samples.as_filled(method.weighted)
+    return samples if method.values else samples.without_values()
 
 
 def as_method(method: Method | None, polish: bool | None) -> Method:
@@ -277,21 +277,6 @@ def check_settings(
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
-
-
-def given_model(problem: Problem, units: Units, model: DecoupledModel) -> GivenModel:
-    """A model in the solver's units, with its slopes and values at the samples.
-
-    With V = W0 x_scale and β the lengths of its rows, the solver's branch inputs are V z / β, in which slopes
-    are β times as large.
-    """
-    V = model.W0 * units.x_scale
-    length = row_lengths(V)
-    length = np.where(length > 0.0, length, 1.0)
-    u = problem.X @ model.W0.T
-    G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1) * length
-    R = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    return GivenModel(V / length[:, None], model.W1 / units.f_scale[:, None], G, R)
 
 
 def unswept(solver: Search[Any], model: GivenModel) -> Run:

@@ -20,7 +20,7 @@ from unbraid.methods import Method
 from unbraid.metrics import direction_angles
 from unbraid.polish import SAME_ANGLE, measured_anew, polish_runs
 from unbraid.progress import Callback
-from unbraid.samples import Samples
+from unbraid.samples import Samples, SampleSet
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import run_starts
 from unbraid.status import Status
@@ -44,7 +44,6 @@ def search_values(
 ) -> tuple[list[Run], list[Run], Status | None]:
     """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
     samples, cut = solver.samples, None
-    assert samples.F is not None
     assert method.polish is not None
     first, *further = [basis for basis in LADDER if basis.size < solver.basis.size] or [solver.basis]
     coarse = replace(solver, basis=first)
@@ -77,12 +76,12 @@ SLOPES: tuple[Callable[[Array, Array], Array], ...] = (neighbouring_slopes, surr
 
 
 def with_slopes(
-    samples: Samples, method: Method, slopes: Callable[[Array, Array], Array] = neighbouring_slopes
+    samples: SampleSet, method: Method, slopes: Callable[[Array, Array], Array] = neighbouring_slopes
 ) -> Samples:
     """The samples with Jacobians from the values."""
+    assert isinstance(samples, Samples)
     samples = samples.as_filled(method.weighted)
-    assert samples.F is not None
-    return samples.with_jacobians(slopes(samples.X, samples.F))
+    return samples.with_jacobians(slopes(samples.X, samples.values))
 
 
 def lifted(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:

@@ -68,7 +68,7 @@ def polish_runs(
     Second members of the groups of like starts come last: they are polished only to confirm.
     """
     order = promising(runs)[: settings.candidates]
-    entries = len(solver.samples.X) * runs[0].best.W0.shape[1] * (solver.samples.X.shape[1] + solver.basis.size)
+    entries = solver.samples.size * runs[0].best.W0.shape[1] * (solver.samples.m + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
     result = [replace(run, finished=False) for run in runs]
     for first in range(0, len(order), at_once):

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Observe, Run, Solver, State, iterate
 from unbraid.progress import Callback, Progress
-from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel
+from unbraid.samples import SampleSet
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 
@@ -20,7 +20,7 @@ class Search(Solver[State], Protocol[State]):
     """A solver that can start by itself, at random or at a given model, and finish what it found."""
 
     @property
-    def samples(self) -> Samples:
+    def samples(self) -> SampleSet:
         """What it works on."""
 
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
@@ -52,7 +52,7 @@ def run_starts(
     Returns the runs, and what cut the search short (Ctrl-C, the time limit), if anything did. Starts
     that had not begun by then are missing.
     """
-    batch = max(1, BATCH_ENTRIES // (rank * len(solver.samples.X)))
+    batch = max(1, BATCH_ENTRIES // (rank * solver.samples.size))
     began = time.perf_counter()
     runs: list[Run] = []
     for first in range(0, len(rngs), batch):

@@ -75,7 +75,7 @@ def tuned(
 
 def weighed(solver: GaussNewton, iterates: Iterates) -> float:
     """λ = σ_J² / σ_F² from the residuals; what it was where there are values or Jacobians only."""
-    if solver.samples.J is None or solver.samples.F is None:
+    if not (solver.samples.has_jacobians and solver.samples.has_values):
         return solver.coupling
     jacobian, values = (float(one[0]) for one in solver.linearised(iterates).misfits())
     least, most = COUPLINGS
@@ -122,8 +122,8 @@ class LinearModel:
         misfit = jacobian + at.coupling * values if together else (jacobian + at.coupling * values)[:, None]
         b = g + np.einsum("...jklm,...lm->...jk", N, a)  # the equations' right side: N a is what is modelled
         square = misfit + np.sum(a * (g + b), axis=(-2, -1))
-        S = len(solver.samples.X)
-        given = S * n * ((0 if solver.samples.J is None else m) + (0 if solver.samples.F is None else 1))
+        data = solver.samples
+        given = data.size * n * (m * data.has_jacobians + data.has_values)
         others = r * (n + m - 1) if together else r * (n + m - 1) + (r - 1) * K
         return cls(N, b, square, misfit, max(given - others, 1.0))
 

@@ -17,16 +17,15 @@ from unbraid.arrays import Array, BoolArray
 
 
 class NormalEquations(NamedTuple):
-    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖² + aᵀ P a, as (gram + P) a = right. Shapes (..., K, K), (..., K).
+    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖², as gram a = right. Shapes (..., K, K), (..., K).
 
-    `mean` (..., K) is the mean of B̃ over the samples, so mean · a is the mean value of a branch. P, the `penalty`, is
-    None where there is none.
+    `total` (..., K) is the sum of B̃ over the samples, so total · a is the sum of a branch's values. All three are
+    sums over samples: those of two blocks add up.
     """
 
     gram: Array
     right: Array
-    mean: Array
-    penalty: Array | None = None
+    total: Array
 
 
 class Basis(ABC):
@@ -53,7 +52,7 @@ class Basis(ABC):
         """Fix knots or range from branch inputs u (..., S); each leading entry on its own.
 
         Knots lie at quantiles of u (evenness 0), evenly over its range (1), or in between. A basis without
-        knots has no use for it.
+        knots has no use for it. Of many samples u is a part, their ends among it.
         """
 
     @abstractmethod
@@ -141,6 +140,11 @@ class Placement(ABC):
     def roughness(self) -> Array:
         """A (K, K) matrix, zero for straight lines, that settles what the data leave open."""
 
+    @property
+    def penalty_open(self) -> bool:
+        """Whether the strength of the penalty is still to be chosen, by `chosen_penalty`."""
+        return False
+
     def penalty(self) -> Array | None:
         """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
         C = self.penalty_root()
@@ -160,6 +164,10 @@ class Placement(ABC):
     def reaches(self) -> Array:
         """How far below and above its domain, in shares of its length, a function goes on as a polynomial: (..., 2)."""
         return 0.0 * self.domain()
+
+    def of_samples(self, placed_on: int, samples: int) -> Self:
+        """The same for so many samples, where it was placed on a part of them."""
+        return self
 
     def loosened(self, samples: int) -> Self:
         """The same with a penalty so weak that it only settles what so many samples leave open."""

@@ -133,10 +133,10 @@ class PlacedNatural(PolygonPlacement):
     def normal_equations(
         self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> NormalEquations:
-        gram, right, mean, _ = self.spline.normal_equations(at, G, R, coupling, weight)
+        gram, right, total = self.spline.normal_equations(at, G, R, coupling, weight)
         rows = self.shares[..., None, :]
         return NormalEquations(
-            folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(mean, self.shares)
+            folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(total, self.shares)
         )
 
     def adjoint(self, at: Located, G: Array, R: Array | None) -> Array:

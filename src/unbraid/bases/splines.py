@@ -184,12 +184,10 @@ class PlacedSpline(PolygonPlacement):
         if weight is not None:
             G, R = G * weight, None if R is None else R * weight
         right = kernel.right_moments(at, d, G, R, coupling)
-        mean = kernel.basis_sums(M, sums)
-        mean /= at.t.shape[-1] if weight is None else weight.sum()
         return NormalEquations(
             kernel.assemble_matrix(gram),
             kernel.assemble_vector(kernel.basis_sums(M, right)),
-            kernel.assemble_vector(mean),
+            kernel.assemble_vector(kernel.basis_sums(M, sums)),
         )
 
     def adjoint(self, at: kernel.Located, G: Array, R: Array | None) -> Array:
