@@ -23,9 +23,9 @@ from unbraid.constraints import Constraint
 from unbraid.errors import SettingError
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 
-SAMPLES = (Problem, Samples)
+SAMPLES = (Problem, SampleSet)
 """What never goes into a file: it is there already, and may be large."""
 KINDS = (Basis, Placement, Constraint, Branch, DecoupledModel)
 """Classes of these kinds may be a user's own."""
