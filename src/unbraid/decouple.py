@@ -82,8 +82,8 @@ def decouple(
         Called with a `Progress` after each sweep.
     compress
         Whether Jacobians are first reduced to their leading directions, twice as many as branches, which makes the
-        fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it makes
-        them at least four times smaller.
+        fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it
+        makes them at least four times smaller.
     checkpoint
         The path of a file to which the work is written every few seconds. Killed at any moment and called again with
         the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same

@@ -53,8 +53,8 @@ class Levels:
     ) -> Self:
         """For a problem and its samples.
 
-        `thins`: whether a part of the samples will do to search on. `compress`: whether to reduce Jacobians; None: where
-        that pays.
+        `thins`: whether a part of the samples will do to search on. `compress`: whether to reduce Jacobians; None:
+        where that pays.
         """
         every, told = [Level(samples)], []
         if (
