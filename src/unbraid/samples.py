@@ -362,7 +362,7 @@ class RowScale:
         center, factor = self.written_out[:, : rows.size]
         scaled = rows.reshape(-1) - center
         scaled *= factor
-        return scaled.reshape(rows.shape)
+        return np.asarray(scaled.reshape(rows.shape))
 
 
 MOST_WRITTEN_OUT = 1 << 18
