@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,14 +13,17 @@ import numpy as np
 
 from unbraid.asked import Asked
 from unbraid.bases import Basis
+from unbraid.checkpoint import journal_at
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.coupling import FixedCoupling
-from unbraid.errors import DataError, SettingError, as_generator, check_whole
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.files import StrPath
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.from_values import search_values, with_slopes
-from unbraid.gauge import row_lengths
+from unbraid.given import GivenModel
 from unbraid.iterate import Run
+from unbraid.journal import Journal
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
@@ -28,8 +32,7 @@ from unbraid.polish import Polish, measured_anew, polish_runs
 from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.projection import Projection
-from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel
+from unbraid.samples import Samples, SampleSet, sample_set
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
@@ -51,6 +54,7 @@ def decouple(
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
     callback: Callback | None = None,
+    checkpoint: StrPath | Journal | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
 
@@ -78,11 +82,17 @@ def decouple(
         None, a seed or a NumPy generator. The same seed gives the same result.
     callback
         Called with a `Progress` after each sweep.
+    checkpoint
+        The path of a file to which the work is written every few seconds. Killed at any moment and called again with
+        the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same
+        machine; called again when it is done, it returns the same fit at once. Time spent before a break counts. The
+        file belongs to one fit, and another is refused; samples are not in it.
 
     Returns
     -------
     Fit
-        The model and how it came about. Ctrl-C ends the search and returns the best so far.
+        The model and how it came about. Ctrl-C ends the search and returns the best so far; with a checkpoint the
+        next call goes on with the search.
 
     Examples
     --------
@@ -97,42 +107,50 @@ def decouple(
     asked = Asked(rank, basis, constraint, method, polish, starts, init is not None, seed)
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
+    settings = {"rank": rank, "basis": basis, "constraint": constraint, "method": method, "starts": starts}
+    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, init=init)
     if isinstance(rank, str):
-        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        with open_journal() as journal:
+            generator = journal.generator(rng)
+            fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, generator, callback, journal)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     given, problem = problem, problem.counting()
     units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
-    samples, projection = Samples.of(problem, units), Projection.onto(solved_for(constraints, method.offset))
+    samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
     coupling = method.coupling.final if problem.J is not None else 1.0
     finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-    generator = as_generator(rng)
     coarse: list[Run] = []
-    with single_blas_thread():
+    with single_blas_thread(), open_journal() as journal:
+        began, generator = journal.began(began), journal.generator(rng)
         if init is None and problem.J is None:
-            runs, coarse, cut = search_values(finisher, method, rank, generator.spawn(starts), began, callback)
+            rngs = generator.spawn(starts)
+            runs, coarse, cut = search_values(finisher, method, rank, rngs, began, callback, journal)
         else:
             seen = with_slopes(samples, method) if problem.J is None else searched(samples, method)
             solver = method.solver(seen, search_basis, projection)
             if init is None:
-                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback, journal)
             elif method.polish is None:
-                runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
+                model = GivenModel.of(init, units)
+                runs, cut = run_from(solver, model, generator, method.stopping, callback, journal)
             else:
-                runs, cut = [unswept(solver, given_model(problem, units, init))], None
+                runs, cut = [unswept(solver, GivenModel.of(init, units))], None
             if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
-                runs = measured_anew(finisher, runs)
+                runs = journal.unit(partial(measured_anew, finisher, runs))
         still_open = search_basis is not basis
         if method.polish is not None and cut is None and not (coarse and still_open):
-            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
+            runs, cut = polish_runs(finisher, runs, method.polish, began, callback, journal)
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
             chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
+            limit = method.polish.stopping.max_seconds
+            best = journal.unit(partial(tuned, finisher, best, chosen, limit, began, callback, journal))
         fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
-        return replace(fit, asked=asked, problem=given)  # sample numbers are the user's
+        seconds = journal.unit(lambda: fit.seconds)
+        return replace(fit, asked=asked, problem=given, seconds=seconds)  # sample numbers are the user's
 
 
 def at_best_rank(
@@ -145,11 +163,12 @@ def at_best_rank(
     init: DecoupledModel | None,
     rng: np.random.Generator,
     callback: Callback | None,
+    journal: Journal,
 ) -> Fit:
     """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
     from unbraid.selection import select  # which decouples
 
-    began = time.perf_counter()
+    began = journal.began(time.perf_counter())
     if rank != "auto":
         raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
     check_whole("starts", starts, 1)
@@ -157,14 +176,21 @@ def at_best_rank(
         raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
     half = max(1, starts // 2)
     selection = select(
-        problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
+        problem,
+        basis=basis,
+        constraint=constraint,
+        method=method,
+        starts=half,
+        rng=rng,
+        callback=callback,
+        checkpoint=journal,
     )
     if selection.interrupted:
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        fit = selection.fit(starts=starts, rng=rng, callback=callback)
-    return replace(fit, seconds=time.perf_counter() - began)
+        fit = selection.fit(starts=starts, rng=rng, callback=callback, checkpoint=journal)
+    return replace(fit, seconds=journal.unit(lambda: time.perf_counter() - began))
 
 
 RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
@@ -215,10 +241,11 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def searched(samples: Samples, method: Method) -> Samples:
+def searched(samples: SampleSet, method: Method) -> SampleSet:
     """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
-    samples = samples.as_filled(method.weighted)
-    return samples if method.values else replace(samples, F=None)
+    if isinstance(samples, Samples):
+        samples = samples.as_filled(method.weighted)
+    return samples if method.values else samples.without_values()
 
 
 def as_method(method: Method | None, polish: bool | None) -> Method:
@@ -277,21 +304,6 @@ def check_settings(
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
-
-
-def given_model(problem: Problem, units: Units, model: DecoupledModel) -> GivenModel:
-    """A model in the solver's units, with its slopes and values at the samples.
-
-    With V = W0 x_scale and β the lengths of its rows, the solver's branch inputs are V z / β, in which slopes
-    are β times as large.
-    """
-    V = model.W0 * units.x_scale
-    length = row_lengths(V)
-    length = np.where(length > 0.0, length, 1.0)
-    u = problem.X @ model.W0.T
-    G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1) * length
-    R = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    return GivenModel(V / length[:, None], model.W1 / units.f_scale[:, None], G, R)
 
 
 def unswept(solver: Search[Any], model: GivenModel) -> Run:

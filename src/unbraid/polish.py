@@ -11,9 +11,10 @@ import numpy as np
 
 from unbraid.errors import check_whole
 from unbraid.iterate import Iterates, Observe, Run, iterate
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.metrics import direction_angles
 from unbraid.progress import Callback
-from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.gauss_newton import GaussNewton, State
 from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
@@ -60,7 +61,12 @@ class Polish:
 
 
 def polish_runs(
-    solver: GaussNewton, runs: Sequence[Run], settings: Polish, began: float, callback: Callback | None = None
+    solver: GaussNewton,
+    runs: Sequence[Run],
+    settings: Polish,
+    began: float,
+    callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> tuple[list[Run], Status | None]:
     """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
 
@@ -68,20 +74,20 @@ def polish_runs(
     Second members of the groups of like starts come last: they are polished only to confirm.
     """
     order = promising(runs)[: settings.candidates]
-    entries = len(solver.samples.X) * runs[0].best.W0.shape[1] * (solver.samples.X.shape[1] + solver.basis.size)
+    entries = solver.samples.size * runs[0].best.W0.shape[1] * (solver.samples.m + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
     result = [replace(run, finished=False) for run in runs]
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
-        state = solver.start(joined([runs[i].best for i in chunk]))
+        start = partial(solver.start, joined([runs[i].best for i in chunk]))
         here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
         watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
         observe = watch(stopping=settings.stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
         try:
-            polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
+            polished = iterate(solver, start, len(chunk), settings.stopping, began, observe, journal)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        polished = settle(solver, polished, settings.stopping, began, watch)
+        polished = settle(solver, polished, settings.stopping, began, watch, journal)
         for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
@@ -99,7 +105,12 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
 
 
 def settle(
-    solver: GaussNewton, runs: Sequence[Run], polished: Stopping, began: float, watch: Callable[..., Observe | None]
+    solver: GaussNewton,
+    runs: Sequence[Run],
+    polished: Stopping,
+    began: float,
+    watch: Callable[..., Observe | None],
+    journal: Journal,
 ) -> list[Run]:
     """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
 
@@ -115,15 +126,20 @@ def settle(
         before, after = polished.max_sweeps + k * SETTLING_STEPS, (SETTLING_ROUNDS - k) * SETTLING_STEPS
         try:
             final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-            state = final.start(final.placed_anew(joined([run.best for run in settled])))
+            start = partial(start_anew, final, joined([run.best for run in settled]))
             observe = watch(stopping=stopping, before=before, after=after)
-            ended = iterate(final, state, len(settled), stopping, began, observe)
+            ended = iterate(final, start, len(settled), stopping, began, observe, journal)
         except KeyboardInterrupt:
             return [replace(run, status=Status.INTERRUPTED) for run in settled]
         settled = [settled_in(*pair, all_free=not last) for pair in zip(settled, ended, strict=True)]
         if any(run.status is Status.INTERRUPTED for run in ended):
             break
     return settled
+
+
+def start_anew(solver: GaussNewton, iterates: Iterates) -> State:
+    """Begin at given models, their knots placed anew."""
+    return solver.start(solver.placed_anew(iterates))
 
 
 def settled_in(before: Run, after: Run, all_free: bool) -> Run:

@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from unbraid.errors import FileError, TaskError
 from unbraid.files import reason, replacing
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.threads import single_blas_thread
 
 if TYPE_CHECKING:
@@ -134,11 +136,13 @@ def in_processes(tasks: Sequence[Task], jobs: int, enter: Callable[[int, Rows], 
 class Workers:
     """So many processes, for several rounds of work; with one job the work is done in this process.
 
-    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun.
+    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun. A journal keeps what `map` has
+    given, and with one job each result.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, journal: Journal = NOTHING_KEPT) -> None:
         self.pool = None if jobs == 1 else new_pool(jobs)
+        self.journal = journal
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +166,7 @@ class Workers:
         """Call a function of a module with each of the arguments, and `enter` number and result as they come."""
         if self.pool is None:
             for k, one in enumerate(arguments):
-                enter(k, function(*one))
+                enter(k, self.journal.unit(partial(function, *one)))
             return
         from concurrent.futures import FIRST_COMPLETED, wait
         from concurrent.futures.process import BrokenProcessPool
@@ -188,8 +192,14 @@ class Workers:
             results[k] = result
             tick()
 
-        self.each(function, arguments, enter)
-        return [results[k] for k in range(len(arguments))]
+        def compute() -> list[Result]:
+            self.each(function, arguments, enter)
+            return [results[k] for k in range(len(arguments))]
+
+        every = self.journal.unit(compute)
+        for _ in range(len(arguments) - len(results)):  # which the journal had
+            tick()
+        return every
 
 
 def new_pool(jobs: int) -> ProcessPoolExecutor:

@@ -10,7 +10,7 @@ from unbraid.bases import Basis
 from unbraid.coupling import Coupling
 from unbraid.polish import Polish
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 from unbraid.starts import Search
 from unbraid.stopping import Stopping
 
@@ -58,5 +58,5 @@ class Method(ABC):
     polish: Polish | None = None
 
     @abstractmethod
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> Search[Any]:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Search[Any]:
         """The solver that starts go through, on given samples."""

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from unbraid.bases import Basis
+from unbraid.checkpoint import journal_at
 from unbraid.checks import counted
 from unbraid.constraints import Constraint
 from unbraid.coupling import Coupling, as_coupling
 from unbraid.decouple import as_method, check_settings, decouple, unknowns
-from unbraid.errors import DataError, SettingError, as_generator, check_whole
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.files import StrPath
 from unbraid.fit import Fit
+from unbraid.journal import Journal
 from unbraid.methods import Method
 from unbraid.problem import Problem
 from unbraid.progress import Callback
@@ -61,7 +64,12 @@ class Selection:
         return next(row for row in self.rows if row.settings == self.recommended)
 
     def fit(
-        self, *, starts: int = 16, rng: int | np.random.Generator | None = None, callback: Callback | None = None
+        self,
+        *,
+        starts: int = 16,
+        rng: int | np.random.Generator | None = None,
+        callback: Callback | None = None,
+        checkpoint: StrPath | Journal | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
         fit = decouple(
@@ -73,6 +81,7 @@ class Selection:
             starts=starts,
             rng=rng,
             callback=callback,
+            checkpoint=checkpoint,
         )
         return replace(fit, notes=(self.reason, *fit.notes))
 
@@ -97,6 +106,7 @@ def select(
     rng: int | np.random.Generator | None = None,
     jobs: int = 1,
     callback: Callback | None = None,
+    checkpoint: StrPath | Journal | None = None,
 ) -> Selection:
     """Choose the rank, and df, degree and λ if asked to, by how well held-out samples are predicted.
 
@@ -123,6 +133,9 @@ def select(
     callback
         Called with a `Progress`, whose phase is "select", after every fit. `done` and `total` count fits, as far as
         they can be foreseen; `best` is the least held-out error so far.
+    checkpoint
+        The path of a file to which finished fits are written, as in `decouple`: killed and called again with the same
+        arguments, the selection goes on after the last of them.
 
     Returns
     -------
@@ -162,18 +175,20 @@ def select(
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
-    generator = as_generator(rng)
-    fold = generator.permutation(problem.S) % folds
-    validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
-    path = Path(validation, candidates, given is None, callback)
     interrupted = False
-    try:
-        with Workers(jobs) as workers:
-            path.walk(workers, jobs)
-    except KeyboardInterrupt:
-        if not path.rows:
-            raise
-        interrupted = True
+    settings = {"ranks": given, "bases": bases, "couplings": schedules, "constraint": constraint, "method": method}
+    with journal_at(checkpoint, whole, rng, **settings, folds=folds, starts=starts, jobs=jobs) as journal:
+        generator = journal.generator(rng)
+        fold = generator.permutation(problem.S) % folds
+        validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
+        path = Path(validation, candidates, given is None, callback)
+        try:
+            with Workers(jobs, journal) as workers:
+                path.walk(workers, jobs)
+        except KeyboardInterrupt:
+            if not path.rows:
+                raise
+            interrupted = True
     chosen = simplest(path.rows, path.best)
     why = reason(path.rows, chosen, path.finer, given is None and not interrupted)
     if thin.S < whole.S:
