@@ -18,6 +18,8 @@ from unbraid.arrays import Array, BoolArray, blocks
 from unbraid.errors import DataError
 from unbraid.sums import total
 
+ARRAYS = ("X", "F", "weights", "J")
+"""What there is of every sample."""
 Missing = Literal["error", "mask"]
 MASK = 'pass missing="mask"'
 """The advice where something is missing."""

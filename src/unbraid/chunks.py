@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from unbraid.arrays import IndexArray
-from unbraid.checks import check_kind
-from unbraid.cluster import Held, client_of
+from unbraid.arrays import Array, BoolArray, IndexArray
+from unbraid.checks import ARRAYS, check_kind
+from unbraid.cluster import Held, default_client, failure, holder_of
 from unbraid.errors import DataError
 from unbraid.sums import total
 
@@ -78,7 +79,7 @@ class Chunks:
         import dask
 
         self.lengths: tuple[int, ...] = arrays["X"].chunks[0]
-        self.client = client_of(arrays.values())
+        self.holder = holder_of(arrays.values())
         parts = {name: array.to_delayed().ravel() for name, array in arrays.items()}
         make = dask.delayed(block_of, pure=False)
         every = [make(**{name: parts[name][i] for name in parts}) for i in range(len(self.lengths))]
@@ -86,22 +87,63 @@ class Chunks:
 
     def block(self, i: int) -> Problem:
         """One block, in memory."""
-        block: Problem = self.recipes[i].compute(optimize_graph=False)
+        try:
+            block: Problem = self.recipes[i].compute(optimize_graph=False)
+        except Exception as error:
+            raise failure(error, of_block=True) from None
         return block
+
+    @property
+    def client(self) -> Any:
+        """The client of the cluster that holds the arrays, or Dask's default one; None: they are computed here."""
+        return self.holder if self.holder is not None else default_client()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "holder": None}  # elsewhere there is no such client
 
     def sum(self, function: Callable[..., Summand], arguments: tuple[Any, ...], entries: int | None) -> Summand:
         """Σ function(part, *arguments), one block in memory at a time; or where the arrays are, on a cluster."""
-        if self.client is not None:
-            return self.on(self.client).sum(function, arguments, entries)
+        if (client := self.client) is not None:
+            return self.on(client).sum(function, arguments, entries)
         every = range(len(self.lengths))
         return total(self.block(i).sum(function, *arguments, entries=entries) for i in every)
 
     def take(self, picks: Sequence[tuple[int, IndexArray]]) -> list[Problem]:
         """Some samples of some blocks, in memory."""
-        if self.client is not None:
-            return self.on(self.client).take(picks)
+        if (client := self.client) is not None:
+            return self.on(client).take(picks)
         return [self.block(i).part(index) for i, index in picks]
 
     def on(self, client: Any) -> Held:
         """The same blocks, computed once and held by a cluster's workers."""
         return Held(client, self)
+
+
+def indices(index: Sequence[int] | IndexArray | BoolArray | slice, S: int) -> IndexArray:
+    """The numbers of the samples that an index means."""
+    if isinstance(index, slice):
+        return np.arange(*index.indices(S))
+    given = np.asarray(index)
+    if given.dtype == bool and given.shape == (S,):
+        return np.flatnonzero(given)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not ((given >= -S) & (given < S)).all():
+        raise DataError(f"index must be a slice, a mask (S,) = ({S},) or numbers of samples below {S}, got {index!r}.")
+    return np.where(given < 0, given + S, given).astype(np.intp)
+
+
+def gathered(home: Chunks | Held, index: IndexArray) -> dict[str, Array]:
+    """The arrays of some samples, in any order, of blocks that are elsewhere."""
+    if index.size == 0:
+        raise DataError("No sample was asked for: a problem needs at least one.")
+    order = np.argsort(index, kind="stable")
+    edges = np.cumsum([0, *home.lengths])
+    cuts = np.searchsorted(index[order], edges)
+    picks = [(i, index[order[low:high]] - edges[i]) for i, (low, high) in enumerate(pairwise(cuts)) if low < high]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    parts = home.take(picks)
+    return {
+        name: np.concatenate([getattr(part, name) for part in parts])[back]
+        for name in ARRAYS
+        if getattr(parts[0], name) is not None
+    }

@@ -7,7 +7,6 @@ where a worker dies, others make its blocks again.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import sys
 import time
@@ -17,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unbraid.arrays import IndexArray
-from unbraid.errors import MissingDependencyError, SettingError, TaskError
+from unbraid.errors import MissingDependencyError, SettingError, TaskError, UnbraidError
 from unbraid.sums import total
 from unbraid.threads import single_blas_thread
 
@@ -67,18 +66,19 @@ def connected(given: Any) -> Iterator[Any]:
             client.close()
 
 
-def client_of(arrays: Iterable[Any]) -> Any:
-    """The client on whose workers Dask arrays are, or else the default one; None where there is no cluster."""
+def holder_of(arrays: Iterable[Any]) -> Any:
+    """The client on whose workers Dask arrays are, as those that were persisted; None where they are on none."""
     distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return None
-    for array in arrays:
-        for value in dict(array.dask).values():
-            value = getattr(value, "value", value)
-            if isinstance(value, distributed.Future):
-                return value.client
-    with suppress(ValueError):
-        return distributed.default_client()
+    values = () if distributed is None else (value for array in arrays for value in dict(array.dask).values())
+    return next((value.client for value in values if isinstance(value, distributed.Future)), None)  # type: ignore[union-attr]
+
+
+def default_client() -> Any:
+    """The client that Dask uses unless told otherwise; None where there is none."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):
+            return distributed.default_client()
     return None
 
 
@@ -95,7 +95,9 @@ class Held:
 
     def sum(self, function: Callable[..., Summand], arguments: tuple[Any, ...], entries: int | None) -> Summand:
         """Σ function(part, *arguments): blocks are summed where they are, and the results in their order."""
-        common = pickle.dumps((function, arguments, entries), protocol=pickle.HIGHEST_PROTOCOL)
+        import cloudpickle  # unlike pickle, it takes what a script of the user's defines along
+
+        common: bytes = cloudpickle.dumps((function, arguments, entries))
         sums: list[Summand] = self.each(partial_sums, dict.fromkeys(range(len(self.lengths))), common)
         return total(sums)
 
@@ -110,25 +112,29 @@ class Held:
         """
         results: dict[int, Any] = {}
         for _ in range(ATTEMPTS):
-            groups = [[i for i in group if i in wanted and i not in results] for group in self.grouped()]
-            tasks = {self.submitted(function, group, wanted, common): group for group in groups if group}
-            settle(self.client, list(tasks))
-            done = [task for task in tasks if task.status == "finished"]
-            for task, given in zip(done, self.client.gather(done), strict=True):
-                results.update(zip(tasks[task], given, strict=True))
+            check_open(self.client)
+            tasks: dict[Any, list[int]] = {}
+            with suppress(CancelledError):  # blocks or results are lost
+                tasks = self.submitted(function, {i: own for i, own in wanted.items() if i not in results}, common)
+                settle(self.client, list(tasks))
+                done = [task for task in tasks if task.status == "finished"]
+                for task, given in zip(done, self.client.gather(done), strict=True):
+                    results.update(zip(tasks[task], given, strict=True))
             if len(results) == len(wanted):
                 return [results[i] for i in wanted]
-            self.mend([task for task in tasks if task.status != "finished"])
+            self.mend(list(tasks))
         raise TaskError(LOST)
 
-    def submitted(
-        self, function: Callable[..., list[Any]], group: list[int], wanted: dict[int, Any], common: Any
-    ) -> Any:
-        """The task of one group of blocks."""
+    def submitted(self, function: Callable[..., Any], wanted: dict[int, Any], common: Any) -> dict[Any, list[int]]:
+        """Tasks, and the blocks that each is about."""
         if len(common) > LARGE:  # a task of its own, whose result workers pass on, and any of them can make again
-            common = self.client.submit(bytes, common, key=f"arguments-{hashlib.sha256(common).hexdigest()}")
-        own = [wanted[i] for i in group]
-        return self.client.submit(function, [self.futures[i] for i in group], own, common, pure=False)
+            common = self.client.submit(bytes, common, pure=False)
+        tasks = {}
+        for group in self.grouped():
+            if some := [i for i in group if i in wanted]:
+                blocks, own = [self.futures[i] for i in some], [wanted[i] for i in some]
+                tasks[self.client.submit(function, blocks, own, common, pure=False)] = some
+        return tasks
 
     def grouped(self) -> list[list[int]]:
         """Numbers of blocks in groups, one for every thread of every worker that has some."""
@@ -146,22 +152,29 @@ class Held:
             ]
         return self.groups
 
-    def mend(self, failed: Sequence[Any]) -> None:
+    def mend(self, tasks: Sequence[Any]) -> None:
         """Ask again for blocks that are lost; what would fail again is raised."""
         self.groups = None
-        for future in (*self.futures, *failed):
+        for future in (*self.futures, *tasks):
             if future.status == "error":
-                raise failure(future.exception(), of_block=future not in failed)
+                raise failure(future.exception(), of_block=future in self.futures)
         if any(future.status in ("cancelled", "lost") for future in self.futures):
             self.futures = asked_for(self.client, self.chunks.recipes)
 
 
+def check_open(client: Any) -> None:
+    """Refuse a client that is not connected."""
+    if client.status != "running":
+        raise TaskError(f"The client is {client.status}, so its cluster cannot be reached: make a new one.")
+
+
 def asked_for(client: Any, recipes: Sequence[Any]) -> list[Any]:
     """Futures of blocks."""
+    check_open(client)
     try:
         futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
-    except (CancelledError, OSError, RuntimeError) as error:
-        raise TaskError(f"{LOST} ({type(error).__name__}: {error})") from error
+    except CancelledError as error:
+        raise TaskError(LOST) from error
     return futures
 
 
@@ -174,8 +187,7 @@ def settle(client: Any, futures: Sequence[Any]) -> None:
         with suppress(TimeoutError, CancelledError), client.as_current():
             wait(pending, timeout=5.0)
             return
-        if client.status == "closed":
-            raise TaskError("The connection to the cluster is closed: make a new client, and give it as `client`.")
+        check_open(client)
         if client.nthreads():
             since = time.monotonic()
         elif time.monotonic() - since > PATIENCE:
@@ -183,22 +195,19 @@ def settle(client: Any, futures: Sequence[Any]) -> None:
 
 
 def failure(error: BaseException, of_block: bool) -> BaseException:
-    """An error on a worker as a user should see it."""
-    from distributed import KilledWorker
-
+    """An error on a worker, or of a block, as a user should see it."""
     told = f"{type(error).__name__}: {str(error).rstrip('.')}"
-    if isinstance(error, KilledWorker):
-        said: BaseException = TaskError(
+    said: BaseException = error
+    if type(error).__name__ == "KilledWorker":
+        said = TaskError(
             "Workers that had a block of the samples were ended again and again, perhaps for want of memory: use "
             "smaller chunks (array.rechunk), or give workers more memory."
         )
     elif isinstance(error, ModuleNotFoundError):
         said = TaskError(f"A worker could not begin ({told}): install there what is installed here.")
-    elif of_block:
+    elif of_block and not isinstance(error, UnbraidError):
         said = TaskError(f"A block of the samples could not be computed ({told}).")
-    else:
-        return error
-    said.__cause__ = error
+    said.__cause__ = None if said is error else error
     return said
 
 

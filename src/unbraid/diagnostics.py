@@ -230,7 +230,7 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     samples, it = Samples.of(problem, units), in_units(model, units)
     if not beyond_training(model, problem.X).any():
         at = samples.at(it.W0, it.placement, it.a)
-        return Balanced(samples, it, at.slopes, at.values[0])
+        return Balanced(samples, it, at.slopes[0], at.values[0])
     u = problem.X @ model.W0.T
     values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from unbraid.arrays import Array, BoolArray, IndexArray, blocks, spread_out
 from unbraid.census import Known, all_known, checked, known_of
 from unbraid.checks import (
+    ARRAYS,
     Missing,
     check_finite,
     check_missing,
@@ -24,7 +24,7 @@ from unbraid.checks import (
     read_only,
     samples_of,
 )
-from unbraid.chunks import Chunks, aligned, is_lazy, lazy_samples
+from unbraid.chunks import Chunks, aligned, gathered, indices, is_lazy, lazy_samples
 from unbraid.cluster import Held, as_client
 from unbraid.errors import DataError, check_whole
 from unbraid.labels import as_names
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from unbraid.progress import Callback
 
 Summand = TypeVar("Summand")
-ARRAYS = ("X", "F", "weights", "J")
-"""What there is of every sample."""
 THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
 """How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
 
@@ -392,18 +390,6 @@ def as_samples(name: str, given: Any) -> Any:
     return lazy_samples(name, given) if is_lazy(given) else samples_of(name, given)
 
 
-def indices(index: Sequence[int] | IndexArray | BoolArray | slice, S: int) -> IndexArray:
-    """The numbers of the samples that an index means."""
-    if isinstance(index, slice):
-        return np.arange(*index.indices(S))
-    given = np.asarray(index)
-    if given.dtype == bool and given.shape == (S,):
-        return np.flatnonzero(given)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or not ((given >= -S) & (given < S)).all():
-        raise DataError(f"index must be a slice, a mask (S,) = ({S},) or numbers of samples below {S}, got {index!r}.")
-    return np.where(given < 0, given + S, given).astype(np.intp)
-
-
 def unchecked(
     X: Array,
     F: Array | None = None,
@@ -420,21 +406,3 @@ def unchecked(
     if complete:
         some.__dict__["complete"] = True
     return some
-
-
-def gathered(home: Chunks | Held, index: IndexArray) -> dict[str, Array]:
-    """The arrays of some samples, in any order, of blocks that are elsewhere."""
-    if index.size == 0:
-        raise DataError("No sample was asked for: a problem needs at least one.")
-    order = np.argsort(index, kind="stable")
-    edges = np.cumsum([0, *home.lengths])
-    cuts = np.searchsorted(index[order], edges)
-    picks = [(i, index[order[low:high]] - edges[i]) for i, (low, high) in enumerate(pairwise(cuts)) if low < high]
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    parts = home.take(picks)
-    return {
-        name: np.concatenate([getattr(part, name) for part in parts])[back]
-        for name in ARRAYS
-        if getattr(parts[0], name) is not None
-    }
