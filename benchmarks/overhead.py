@@ -30,9 +30,8 @@ def main() -> None:
     """Both, with 50 kB of arguments, as a sweep has them."""
     chunks = ub.Problem(da.ones((8000, 2), chunks=(8000 // CHUNKS, 2)), np.ones(8000))
     arguments = inputs, (), False
-    print(
-        f"Dask arrays, here        {milliseconds(lambda: chunks.sum(first_moments, *arguments)) / CHUNKS:6.1f} ms a chunk"
-    )
+    here = milliseconds(lambda: chunks.sum(first_moments, *arguments)) / CHUNKS
+    print(f"Dask arrays, here        {here:6.1f} ms a chunk")
     local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with local, Client(local, set_as_default=False) as client:
         held = chunks.on(client)

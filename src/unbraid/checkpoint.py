@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unbraid.errors import FileError, SettingError
-from unbraid.files import StrPath, check_writable, reason, replacing
+from unbraid.files import StrPath, check_writable, reason, remove_left_over, replacing
 from unbraid.fingerprint import differences, fingerprint
 from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.pickles import dumps, loads
@@ -30,7 +30,7 @@ EVERY = 5.0
 SHARE = 0.02
 """Of the time, at most, goes into writing."""
 MAGIC = b"unbraid checkpoint 1\n"
-"""The first line of every file; the second has what is known without reading on."""
+"""The first line of a file. The second is a digest of the rest, the third says what it belongs to."""
 
 Result = TypeVar("Result")
 Place = tuple[int, ...]
@@ -68,6 +68,7 @@ class Checkpoint(Journal):
         self.changed = self.closed = False
         now = time.perf_counter()
         target = check_writable(path)
+        remove_left_over(target)
         spent = self._read(target) if target.exists() and target.stat().st_size else 0.0
         self.origin = now - spent
         self.written, self.pause = now, EVERY
@@ -137,9 +138,9 @@ class Checkpoint(Journal):
         """Replace the file."""
         began = time.perf_counter()
         body = dumps((self.finished, self.loop))
-        head = {"fit": self.marks, "spent": began - self.origin, "digest": hashlib.sha256(body).hexdigest()}
+        head = json.dumps({"fit": self.marks, "spent": began - self.origin}).encode()
         with replacing(self.path) as file:
-            file.write(MAGIC + json.dumps(head).encode() + b"\n" + body)
+            file.write(b"".join([MAGIC, digest(head, body), b"\n", head, b"\n", body]))
         self.changed = False
         self.written = time.perf_counter()
         self.pause = max(EVERY, (self.written - began) / SHARE)
@@ -153,23 +154,19 @@ class Checkpoint(Journal):
         if not data.startswith(MAGIC):
             raise FileError(
                 f"{self.path} is there and is no checkpoint that this version of unbraid can read: give checkpoint "
-                "another path, or delete the file."
+                "another path, or move that file away."
             )
-        line, _, body = data[len(MAGIC) :].partition(b"\n")
-        try:
-            head = json.loads(line)
-            whole, marks, spent = head["digest"] == hashlib.sha256(body).hexdigest(), dict(head["fit"]), head["spent"]
-        except (ValueError, TypeError, KeyError):
-            whole, marks, spent = False, {}, 0.0
-        if not whole:
+        found, head, body = (*data[len(MAGIC) :].split(b"\n", 2), b"", b"")[:3]
+        if found != digest(head, body):
             raise self._damaged()
-        if other := differences(self.marks, marks):
+        told = json.loads(head)
+        if other := differences(self.marks, told["fit"]):
             raise SettingError(
-                f"{self.path} is the checkpoint of another fit: {other}. Give checkpoint another path, or delete the "
-                "file to begin anew."
+                f"{self.path} is the checkpoint of another fit ({other}): give checkpoint another path, or delete "
+                "the file to begin anew."
             )
         self.finished, self.loop = self._understood(body, {})
-        return float(spent)
+        return float(told["spent"])
 
     def _understood(self, data: bytes, known: Mapping[str, object]) -> Any:
         """What bytes of the file stand for."""
@@ -180,6 +177,11 @@ class Checkpoint(Journal):
 
     def _damaged(self) -> FileError:
         return FileError(f"{self.path} is a damaged checkpoint: delete the file to begin anew, or bring back a copy.")
+
+
+def digest(head: bytes, body: bytes) -> bytes:
+    """Tells a whole file from a damaged one."""
+    return hashlib.sha256(head + b"\n" + body).hexdigest().encode()
 
 
 def parts(solver: object) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -15,31 +15,28 @@ from unbraid.asked import Asked
 from unbraid.bases import Basis
 from unbraid.checkpoint import journal_at
 from unbraid.constraints import Constraint, NonNegative, per_branch
-from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.files import StrPath
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
-from unbraid.from_values import search_values, with_slopes
 from unbraid.given import GivenModel
 from unbraid.iterate import Run
 from unbraid.journal import Journal
+from unbraid.levels import Levels
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
-from unbraid.polish import Polish, measured_anew, polish_runs
+from unbraid.polish import Polish
 from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.projection import Projection
-from unbraid.samples import Samples, SampleSet, sample_set
+from unbraid.samples import sample_set
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
 from unbraid.threads import single_blas_thread
-from unbraid.trace import Trace
-from unbraid.tuning import tuned
 from unbraid.units import Units
+from unbraid.work import Work
 
 
 def decouple(
@@ -54,6 +51,7 @@ def decouple(
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
     callback: Callback | None = None,
+    compress: bool | None = None,
     checkpoint: StrPath | Journal | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
@@ -82,6 +80,10 @@ def decouple(
         None, a seed or a NumPy generator. The same seed gives the same result.
     callback
         Called with a `Progress` after each sweep.
+    compress
+        Whether Jacobians are first reduced to their leading directions, twice as many as branches, which makes the
+        fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it
+        makes them at least four times smaller.
     checkpoint
         The path of a file to which the work is written every few seconds. Killed at any moment and called again with
         the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same
@@ -106,9 +108,10 @@ def decouple(
     seed = int(rng) if isinstance(rng, Integral) else None
     asked = Asked(rank, basis, constraint, method, polish, starts, init is not None, seed)
     method = as_method(method, polish)
+    compress = as_compress(compress, method, init)
     basis = method.basis if basis is None else basis
     settings = {"rank": rank, "basis": basis, "constraint": constraint, "method": method, "starts": starts}
-    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, init=init)
+    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, init=init, compress=compress)
     if isinstance(rank, str):
         with open_journal() as journal:
             generator = journal.generator(rng)
@@ -120,37 +123,18 @@ def decouple(
     samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
     search_basis = basis if method.polish is None else basis.untuned()
     coupling = method.coupling.final if problem.J is not None else 1.0
-    finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-    coarse: list[Run] = []
+    solver = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
     with single_blas_thread(), open_journal() as journal:
         began, generator = journal.began(began), journal.generator(rng)
-        if init is None and problem.J is None:
-            rngs = generator.spawn(starts)
-            runs, coarse, cut = search_values(finisher, method, rank, rngs, began, callback, journal)
-        else:
-            seen = with_slopes(samples, method) if problem.J is None else searched(samples, method)
-            solver = method.solver(seen, search_basis, projection)
-            if init is None:
-                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback, journal)
-            elif method.polish is None:
-                model = GivenModel.of(init, units)
-                runs, cut = run_from(solver, model, generator, method.stopping, callback, journal)
-            else:
-                runs, cut = [unswept(solver, GivenModel.of(init, units))], None
-            if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
-                runs = journal.unit(partial(measured_anew, finisher, runs))
-        still_open = search_basis is not basis
-        if method.polish is not None and cut is None and not (coarse and still_open):
-            runs, cut = polish_runs(finisher, runs, method.polish, began, callback, journal)
-        runs = sorted(runs, key=lambda run: run.objective)
-        best = runs[0]
-        if still_open and method.polish is not None and cut is None:
-            chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            limit = method.polish.stopping.max_seconds
-            best = journal.unit(partial(tuned, finisher, best, chosen, limit, began, callback, journal))
-        fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
-        seconds = journal.unit(lambda: fit.seconds)
-        return replace(fit, asked=asked, problem=given, seconds=seconds)  # sample numbers are the user's
+        levels = Levels.of(problem, samples, units, rank, method.polish is not None, compress)
+        work = Work(method, rank, basis, began, callback, journal)
+        start = None if init is None else GivenModel.of(init, units)
+        found = work.searched(replace(solver, samples=levels.searched), starts, generator, start)
+        best = work.finished(solver, levels, found)
+        runs = [replace(run, best=levels.at_top(run.best)) for run in found.starts]
+        fit = as_fit(problem, rank, method, basis, constraints, units, best, runs, found.cut, began)
+        seconds, notes = journal.unit(lambda: fit.seconds), (*levels.told, *fit.notes)
+        return replace(fit, asked=asked, problem=given, seconds=seconds, notes=notes)  # sample numbers are the user's
 
 
 def at_best_rank(
@@ -241,13 +225,6 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def searched(samples: SampleSet, method: Method) -> SampleSet:
-    """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
-    if isinstance(samples, Samples):
-        samples = samples.as_filled(method.weighted)
-    return samples if method.values else samples.without_values()
-
-
 def as_method(method: Method | None, polish: bool | None) -> Method:
     """The method, or the default one, polished or not; anything else is refused."""
     if method is None:
@@ -256,6 +233,20 @@ def as_method(method: Method | None, polish: bool | None) -> Method:
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
         raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
     return replace(method, polish=Polish()) if polish else method
+
+
+def as_compress(compress: bool | None, method: Method, init: DecoupledModel | None) -> bool | None:
+    """Whether to compress: not where the method or a given model does not go with it."""
+    if compress is not None and not isinstance(compress, bool):
+        raise SettingError(f"compress must be True, False or None, to compress where it pays, got {compress!r}.")
+    if method.compressible and init is None:
+        return compress
+    if compress:
+        cause = (
+            "init is a model of all inputs and outputs" if method.compressible else f"{method.name} weighs entries of J"
+        )
+        raise SettingError(f"compress=True is not possible here, because {cause}: leave out compress.")
+    return False
 
 
 def check_settings(
@@ -304,12 +295,6 @@ def check_settings(
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
-
-
-def unswept(solver: Search[Any], model: GivenModel) -> Run:
-    """The run of no sweeps that ends at a given model, projected onto the basis."""
-    nothing = np.zeros(0)
-    return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
 
 
 def summary(run: Run, best: Run, units: Units) -> StartSummary:

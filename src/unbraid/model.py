@@ -14,6 +14,9 @@ from unbraid.checks import check_finite, check_known, counted, numbers, read_onl
 from unbraid.errors import DataError
 from unbraid.kernels.factors import khatri_rao
 
+WIDE = 1000
+"""Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
+
 
 class DecoupledModel:
     """f(x) = W1 g(W0 x) + bias, with g made of r univariate branches.
@@ -88,6 +91,8 @@ class DecoupledModel:
         points = self._points(X)
         u = points @ self.W0.T
         G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        if self.n * self.m > WIDE:
+            return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
         return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
 
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:

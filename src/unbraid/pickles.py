@@ -12,6 +12,7 @@ import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from unbraid.constraints import Constraint
 from unbraid.errors import SettingError
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 
-SAMPLES = (Problem, Samples)
+SAMPLES = (Problem, SampleSet)
 """What never goes into a file: it is there already, and may be large."""
 KINDS = (Basis, Placement, Constraint, Branch, DecoupledModel)
 """Classes of these kinds may be a user's own."""
@@ -73,6 +74,8 @@ class Writer(pickle.Pickler):
             return scalar, (thing.tobytes(), thing.dtype.str)
         if isinstance(thing, np.random.Generator):
             return generator, taken_apart(thing)
+        if isinstance(thing, FunctionType | BuiltinFunctionType) and thing not in FUNCTIONS:
+            raise pickle.PicklingError(f"{thing.__qualname__} is a function")
         if isinstance(thing, type) and not accepted(thing):
             raise pickle.PicklingError(f"{thing.__qualname__} is no class of this library")
         return NotImplemented

@@ -158,7 +158,8 @@ def settled_in(before: Run, after: Run, all_free: bool) -> Run:
 def still_falling(run: Run) -> bool:
     """Whether the steps ran out while each of them still gained: then nothing has converged, whatever was before."""
     last = run.trace.objective[-2:]
-    return run.status is Status.OUT_OF_SWEEPS and len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1])
+    falls = len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1] and last[1] > EXACT)
+    return run.status is Status.OUT_OF_SWEEPS and falls
 
 
 def promising(runs: Sequence[Run]) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array, BoolArray, IndexArray, blocks
+from unbraid.arrays import Array, BoolArray, IndexArray, blocks, spread_out
 from unbraid.census import Known, all_known, checked, known_of
 from unbraid.checks import (
     ARRAYS,
@@ -340,8 +340,7 @@ class Problem:
         check_whole("most", most, 1)
         if most >= self.S and self.in_memory:
             return None
-        edges = np.arange(min(most, self.S) + 1) * self.S // min(most, self.S)
-        return np.random.default_rng(0).integers(edges[:-1], edges[1:])
+        return spread_out(self.S, most)
 
     def on(self, client: Any) -> Problem:
         """The same problem with its blocks on the workers of a Dask cluster, where they are computed once and stay.

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Concatenate, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from unbraid.arrays import BLOCK_ENTRIES as BLOCK_OF_ONE
-from unbraid.arrays import Array, BoolArray, IndexArray, blocks
+from unbraid.arrays import Array, BoolArray, IndexArray, blocks, spread_out
 from unbraid.bases import Placement
 from unbraid.gaps import filled
+from unbraid.moments import Extremes, extremes, inputs
 from unbraid.problem import Problem
 from unbraid.sums import total
 from unbraid.units import Units
@@ -35,17 +36,6 @@ IN_MEMORY_ENTRIES = 1 << 22
 """Entries of X and F up to which they are kept in the solver's units: 32 MB of float64."""
 
 Summand = TypeVar("Summand")
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Least and largest values; those of two blocks add up to those of both."""
-
-    low: Array
-    high: Array
-
-    def __add__(self, other: Extent) -> Extent:
-        return Extent(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
 
 class ValueSums(NamedTuple):
@@ -164,8 +154,8 @@ class SampleSet(ABC):
         u = W0 @ self.knot_inputs.mT
         if u.shape[-1] == self.size:
             return u
-        ends = self.sum(extent, W0, width=W0.shape[-2])
-        return np.concatenate([u, ends.low[..., None], ends.high[..., None]], axis=-1)
+        ends = self.sum(input_ends, W0, width=W0.shape[-2])
+        return np.concatenate([u, ends.least[..., None], ends.largest[..., None]], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +219,7 @@ class Samples(SampleSet):
             kept[length] = [self.part(part) for part in slices(self.size, length)]
         return kept[length]
 
-    def part(self, part: slice) -> Samples:
+    def part(self, part: slice | IndexArray) -> Samples:
         """Some of them."""
         arrays = (self.F, self.J, self.rows, self.known_values, self.known_jacobian)
         F, J, rows, values, jacobian = (None if array is None else array[part] for array in arrays)
@@ -245,9 +235,9 @@ class Samples(SampleSet):
         """The same samples with values only."""
         return replace(self, J=None, known_jacobian=None, _memory={})
 
-    @property
+    @cached_property
     def knot_inputs(self) -> Array:
-        return self.X if self.size <= KNOT_SAMPLES else self.X[..., knot_samples(self.size), :]
+        return self.X if self.size <= KNOT_SAMPLES else self.X[..., spread_out(self.size, KNOT_SAMPLES), :]
 
     def at(self, W0: Array, placement: Placement, a: Array) -> AtSamples:
         """Branches at these samples; the last ones asked for are remembered where the samples are few."""
@@ -356,6 +346,29 @@ class Samples(SampleSet):
         return Scaling.of(problem, units).applied(filled(problem), problem)
 
 
+class RowScale:
+    """(row - center) · factor for the rows of blocks: written out for a whole block, which is several times faster."""
+
+    def __init__(self, center: Array, factor: Array) -> None:
+        self.center, self.factor = center, factor
+        self.written_out = np.empty((2, 0))
+
+    def of(self, rows: Array) -> Array:
+        """Rows (·, k), scaled."""
+        if rows.size > MOST_WRITTEN_OUT:
+            return np.asarray((rows - self.center) * self.factor)
+        if rows.size > self.written_out.shape[1]:
+            self.written_out = np.tile(np.stack([self.center, self.factor]), len(rows))
+        center, factor = self.written_out[:, : rows.size]
+        scaled = rows.reshape(-1) - center
+        scaled *= factor
+        return np.asarray(scaled.reshape(rows.shape))
+
+
+MOST_WRITTEN_OUT = 1 << 18
+"""Entries of a block that are written out at most."""
+
+
 @dataclass(frozen=True)
 class Scaling:
     """How samples in the user's units become those of a solver.
@@ -374,10 +387,10 @@ class Scaling:
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Self:
         """For all of a problem's samples."""
-        ends, weight = problem.sum(input_extent)
-        largest = np.maximum(np.abs(ends.low - units.center), np.abs(ends.high - units.center)) / units.x_scale
+        largest = np.abs(extremes(problem, inputs) - units.center).max(axis=0) / units.x_scale
         constant = largest <= 1e-12 * np.abs(units.center / units.x_scale)
-        return cls(units, constant, weight / problem.S, problem.complete, problem.S)
+        weight = 1.0 if problem.weights is None else problem.sum(weight_of) / problem.S
+        return cls(units, constant, weight, problem.complete, problem.S)
 
     @property
     def weight(self) -> Array:
@@ -386,14 +399,23 @@ class Scaling:
 
     def inputs(self, X: Array) -> Array:
         """X (·, m) in the solver's units."""
-        scaled = (X - self.units.center) / self.units.x_scale
-        scaled[:, self.constant] = 0.0
-        return np.asarray(scaled)
+        return self._input_rows.of(X)
+
+    @cached_property
+    def _input_rows(self) -> RowScale:
+        return RowScale(self.units.center, np.where(self.constant, 0.0, 1.0 / self.units.x_scale))
+
+    @cached_property
+    def _value_rows(self) -> RowScale:
+        return RowScale(np.zeros(len(self.units.f_scale)), 1.0 / self.units.f_scale)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # what follows from them is not sent along
 
     def applied(self, problem: Problem, with_gaps: Problem | None = None) -> Samples:
         """Samples in memory in the solver's units; which entries are known is that of `with_gaps`."""
         J = None if problem.J is None else problem.J.reshape(problem.S, -1)
-        F = None if problem.F is None or not self.values else problem.F / self.units.f_scale
+        F = None if problem.F is None or not self.values else self._value_rows.of(problem.F)
         rows = None if problem.weights is None else problem.weights / self.mean_weight
         gaps = problem if with_gaps is None else with_gaps
         known = [None if self.complete else which_known(array) for array in (gaps.F, gaps.J)]
@@ -447,8 +469,7 @@ class Streamed(SampleSet):
 
     @cached_property
     def knot_inputs(self) -> Array:
-        which = np.arange(self.size) if self.size <= KNOT_SAMPLES else knot_samples(self.size)
-        return self.scaling.inputs(self.problem.take(which).X)
+        return self.scaling.inputs(self.problem.take(spread_out(self.size, KNOT_SAMPLES)).X)
 
 
 def sample_set(problem: Problem, units: Units) -> SampleSet:
@@ -469,27 +490,21 @@ def slices(samples: int, length: int) -> list[slice]:
     return [slice(samples * k // count, samples * (k + 1) // count) for k in range(count)]
 
 
-def knot_samples(samples: int) -> IndexArray:
-    """Which of the samples say where knots go: the same ones always, spread at random."""
-    chosen = np.random.default_rng(0).choice(samples, KNOT_SAMPLES, replace=False)
-    return np.asarray(np.sort(chosen), dtype=np.intp)
-
-
 def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:
     """What a function of samples gives for a block in the user's units."""
     return function(scaling.applied(block), *arguments)
 
 
-def input_extent(block: Problem) -> tuple[Extent, float]:
-    """The range of the inputs, and the weight of the samples."""
-    weight = float(block.S) if block.weights is None else float(block.weights.sum())
-    return Extent(block.X.min(axis=0), block.X.max(axis=0)), weight
+def weight_of(block: Problem) -> float:
+    """The weight of all samples of a block."""
+    assert block.weights is not None
+    return float(block.weights.sum())
 
 
-def extent(block: Samples, W0: Array) -> Extent:
+def input_ends(block: Samples, W0: Array) -> Extremes:
     """The range of u = W0 x, (B, r) each."""
     u = W0 @ block.X.mT
-    return Extent(u.min(axis=-1), u.max(axis=-1))
+    return Extremes(u.min(axis=-1), u.max(axis=-1))
 
 
 def jacobian_square(block: Samples) -> Array:

@@ -22,6 +22,8 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
+from unbraid.errors import FileError
+from unbraid.files import check_writable
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
@@ -98,6 +100,11 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="A file for the work until now: killed, the same command goes on from there.",
+)
 @json_option
 def command(
     data: Path,
@@ -114,6 +121,7 @@ def command(
     max_steps: int | None,
     output: Path,
     report_path: Path | None,
+    checkpoint: Path | None,
     as_json: bool,
     **shapes: bool,
 ) -> None:
@@ -124,28 +132,36 @@ def command(
     --inputs, --outputs and --jacobians. An array `weights` (S,), or the column that --weights names, says how much
     each sample counts.
 
-    Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
+    Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130. With --checkpoint the
+    same command goes on with the search, after Ctrl-C as after a crash.
     """
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
     check_output(output, data, *told.files)
     check_report(report_path, output, data, *told.files)
+    check_checkpoint(checkpoint, output, data, *told.files, *filter(None, [report_path]))
     with progress_bar("Decoupling") as callback:
         samples = told.read(data, callback)
-        result = decouple(
-            samples.problem,
-            rank,
-            basis=basis,
-            constraint=constraint,
-            method=solver,
-            starts=starts,
-            rng=seed,
-            callback=callback,
-        )
+        try:
+            result = decouple(
+                samples.problem,
+                rank,
+                basis=basis,
+                constraint=constraint,
+                method=solver,
+                starts=starts,
+                rng=seed,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+        except KeyboardInterrupt:
+            if checkpoint is None or not checkpoint.exists():
+                raise
+            fail(f"Interrupted before there was a model: the same command goes on from {checkpoint}.", INTERRUPTED)
         result.model.save(output)
         if report_path is not None:
-            shell = this_command("unbraid fit", left_out=("as_json",))
+            shell = this_command("unbraid fit", left_out=("as_json", "checkpoint"))
             try:
                 write_report(result, report_path, command=shell, callback=callback)
             except KeyboardInterrupt:
@@ -158,6 +174,15 @@ def command(
         say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def check_checkpoint(checkpoint: Path | None, *others: Path) -> None:
+    """Refuse a checkpoint that cannot be written, or that is another file of this command, before any work is done."""
+    if checkpoint is None:
+        return
+    check_writable(checkpoint)
+    if any(checkpoint.resolve() == other.resolve() for other in others):
+        raise FileError(f"{checkpoint} cannot be both the checkpoint and another file of this command.")
 
 
 def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
