@@ -185,7 +185,7 @@ def settle(client: Any, futures: Sequence[Any]) -> None:
     since = time.monotonic()
     while pending := [future for future in futures if future.status == "pending"]:
         with suppress(TimeoutError, CancelledError), client.as_current():
-            wait(pending, timeout=5.0)
+            wait(pending, timeout=min(5.0, PATIENCE))
             return
         check_open(client)
         if client.nthreads():
