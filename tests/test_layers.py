@@ -16,8 +16,8 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays sums threads version progress printable labels",
-        "files memory npz kernels tasks",
+        "errors status arrays sums threads version progress printable labels clients",
+        "files memory npz kernels workers cluster_workers tasks",
         "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples",
@@ -118,7 +118,20 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
-HEAVY = ("click", "rich", "matplotlib", "scipy.optimize", "pandas", "sklearn", "torch", "jinja2", "jax", "h5py")
+HEAVY = (
+    "click",
+    "rich",
+    "matplotlib",
+    "scipy.optimize",
+    "pandas",
+    "sklearn",
+    "torch",
+    "jinja2",
+    "jax",
+    "h5py",
+    "dask",
+    "distributed",
+)
 
 
 def test_importing_the_library_does_not_import_heavy_packages() -> None:

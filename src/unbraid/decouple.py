@@ -37,6 +37,7 @@ from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
 from unbraid.tuning import tuned
 from unbraid.units import Units
+from unbraid.workers import on_cluster
 
 
 def decouple(
@@ -50,6 +51,7 @@ def decouple(
     starts: int = 16,
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
+    client: Any = None,
     callback: Callback | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
@@ -76,8 +78,11 @@ def decouple(
         A model to start from, instead of random starts.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
+    client
+        A `distributed.Client`, or the address of its scheduler: the starts are spread over the workers of that cluster,
+        and the result is the same.
     callback
-        Called with a `Progress` after each sweep.
+        Called with a `Progress` after each sweep; with a client, as starts come back.
 
     Returns
     -------
@@ -98,7 +103,7 @@ def decouple(
     method = as_method(method, polish)
     basis = method.basis if basis is None else basis
     if isinstance(rank, str):
-        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), client, callback)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
     given, problem = problem, problem.counting()
@@ -109,14 +114,14 @@ def decouple(
     finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
     generator = as_generator(rng)
     coarse: list[Run] = []
-    with single_blas_thread():
+    with single_blas_thread(), on_cluster(client) as workers:
         if init is None and problem.J is None:
-            runs, coarse, cut = search_values(finisher, method, rank, generator.spawn(starts), began, callback)
+            runs, coarse, cut = search_values(finisher, method, rank, generator.spawn(starts), began, callback, workers)
         else:
             seen = with_slopes(samples, method) if problem.J is None else searched(samples, method)
             solver = method.solver(seen, search_basis, projection)
             if init is None:
-                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
+                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback, workers)
             elif method.polish is None:
                 runs, cut = run_from(solver, given_model(problem, units, init), generator, method.stopping, callback)
             else:
@@ -125,7 +130,7 @@ def decouple(
                 runs = measured_anew(finisher, runs)
         still_open = search_basis is not basis
         if method.polish is not None and cut is None and not (coarse and still_open):
-            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
+            runs, cut = polish_runs(finisher, runs, method.polish, began, callback, workers)
         runs = sorted(runs, key=lambda run: run.objective)
         best = runs[0]
         if still_open and method.polish is not None and cut is None:
@@ -144,6 +149,7 @@ def at_best_rank(
     starts: int,
     init: DecoupledModel | None,
     rng: np.random.Generator,
+    client: Any,
     callback: Callback | None,
 ) -> Fit:
     """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
@@ -157,13 +163,20 @@ def at_best_rank(
         raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
     half = max(1, starts // 2)
     selection = select(
-        problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
+        problem,
+        basis=basis,
+        constraint=constraint,
+        method=method,
+        starts=half,
+        rng=rng,
+        client=client,
+        callback=callback,
     )
     if selection.interrupted:
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        fit = selection.fit(starts=starts, rng=rng, callback=callback)
+        fit = selection.fit(starts=starts, rng=rng, client=client, callback=callback)
     return replace(fit, seconds=time.perf_counter() - began)
 
 

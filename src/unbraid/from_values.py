@@ -25,6 +25,7 @@ from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.starts import run_starts
 from unbraid.status import Status
 from unbraid.surrogate import surrogate_slopes
+from unbraid.workers import Workers
 
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
@@ -41,6 +42,7 @@ def search_values(
     rngs: Sequence[np.random.Generator],
     began: float,
     callback: Callback | None,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], list[Run], Status | None]:
     """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
     samples, cut = solver.samples, None
@@ -53,16 +55,16 @@ def search_values(
         some = rngs[k :: len(SLOPES)]
         if some and cut is None:
             search = method.solver(with_slopes(samples, method, slopes), coarse.basis, solver.projection)
-            found, cut = run_starts(search, rank, some, method.stopping, callback)
+            found, cut = run_starts(search, rank, some, method.stopping, callback, workers)
             runs += found
     runs = measured_anew(coarse, runs)
     if cut is None:
-        runs, cut = polish_runs(coarse, runs, method.polish, began, callback)
+        runs, cut = polish_runs(coarse, runs, method.polish, began, callback, workers)
     runs = best = sorted(runs, key=lambda run: run.objective)
     for basis in further:
         if cut is None:
             finer = replace(solver, basis=basis)
-            best, cut = polish_runs(finer, lifted(finer, best), method.polish, began, callback)
+            best, cut = polish_runs(finer, lifted(finer, best), method.polish, began, callback, workers)
             best = sorted(best, key=lambda run: run.objective)
     return lifted(solver, best), runs, cut
 

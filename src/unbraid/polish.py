@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -12,12 +13,14 @@ import numpy as np
 from unbraid.errors import check_whole
 from unbraid.iterate import Iterates, Observe, Run, iterate
 from unbraid.metrics import direction_angles
-from unbraid.progress import Callback
+from unbraid.progress import Callback, Progress
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import observer
+from unbraid.starts import observer, on_this_clock, parts
 from unbraid.status import Status
 from unbraid.stopping import Stopping
+from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
+from unbraid.workers import Workers
 
 EXACT = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -60,28 +63,36 @@ class Polish:
 
 
 def polish_runs(
-    solver: GaussNewton, runs: Sequence[Run], settings: Polish, began: float, callback: Callback | None = None
+    solver: GaussNewton,
+    runs: Sequence[Run],
+    settings: Polish,
+    began: float,
+    callback: Callback | None = None,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], Status | None]:
     """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
 
     `began` is when the clock of the time limit started. Returns also what cut the work short, if anything did.
-    Second members of the groups of like starts come last: they are polished only to confirm.
+    Second members of the groups of like starts come last: they are polished only to confirm. Where workers are given,
+    they do it.
     """
     order = promising(runs)[: settings.candidates]
     entries = len(solver.samples.X) * runs[0].best.W0.shape[1] * (solver.samples.X.shape[1] + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
     result = [replace(run, finished=False) for run in runs]
+    bests = [runs[i].best for i in order]
+    ahead = None if workers is None else polished_ahead(solver, bests, at_once, settings, began, callback, workers)
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
-        state = solver.start(joined([runs[i].best for i in chunk]))
         here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
         watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
-        observe = watch(stopping=settings.stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
         try:
-            polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
+            if ahead is None:
+                polished = polish_some(solver, bests[first : first + at_once], settings.stopping, began, watch)
+            else:
+                polished = next(ahead)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        polished = settle(solver, polished, settings.stopping, began, watch)
         for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
@@ -90,6 +101,57 @@ def polish_runs(
         if enough([result[i] for i in order[: first + at_once]]):
             break
     return result, None
+
+
+def polish_some(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    stopping: Stopping,
+    began: float,
+    watch: Callable[..., Observe | None] = lambda **_: None,
+) -> list[Run]:
+    """Some starts, polished and settled as one batch."""
+    state = solver.start(joined(bests))
+    observe = watch(stopping=stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
+    polished = iterate(solver, state, len(bests), stopping, began, observe)
+    return settle(solver, polished, stopping, began, watch)
+
+
+def polished_ahead(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    at_once: int,
+    settings: Polish,
+    began: float,
+    callback: Callback | None,
+    workers: Workers,
+) -> Iterator[list[Run]]:
+    """Group after group of `at_once` starts, polished by workers.
+
+    As many groups as keep all of them busy are polished at the same time, though the first may turn out to be enough.
+    """
+    count, began = workers.count, time.time() - (time.perf_counter() - began)
+    groups = parts(bests, max(1, count // at_once) * at_once)
+    done = 0
+
+    def tick(of: int) -> None:
+        nonlocal done
+        done += 1
+        if callback is not None:
+            share = settings.stopping.max_sweeps + (SETTLING_ROUNDS + 1) * SETTLING_STEPS
+            callback(Progress("polish", min(done * of, len(bests)) * share, len(bests) * share, of))
+
+    for group in groups:
+        size = min(at_once, -(-len(group) // count))
+        chunks = [(some, settings.stopping, began) for some in parts(group, size)]
+        found = workers.map(polish_there, chunks, partial(tick, size), shared=(solver,))
+        yield from map(list, parts([run for some in found for run in some], at_once))
+
+
+def polish_there(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
+    """As `polish_some`, wherever this is; `began` is a time of day."""
+    with single_blas_thread():
+        return polish_some(solver, bests, stopping, on_this_clock(began))
 
 
 def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:

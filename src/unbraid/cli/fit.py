@@ -12,7 +12,7 @@ import click
 from unbraid import methods
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
-from unbraid.cli.cells import this_command
+from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, Told, check_output, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
@@ -96,6 +96,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
+@scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
 @json_option
@@ -112,6 +113,7 @@ def command(
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
+    scheduler: str | None,
     output: Path,
     report_path: Path | None,
     as_json: bool,
@@ -141,6 +143,7 @@ def command(
             method=solver,
             starts=starts,
             rng=seed,
+            client=scheduler,
             callback=callback,
         )
         result.model.save(output)

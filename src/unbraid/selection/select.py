@@ -22,7 +22,7 @@ from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
 from unbraid.selection.validation import Row, Settings, Validation
 from unbraid.selection.words import reason, table
-from unbraid.tasks import Workers
+from unbraid.workers import workers_for
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,7 +60,12 @@ class Selection:
         return next(row for row in self.rows if row.settings == self.recommended)
 
     def fit(
-        self, *, starts: int = 16, rng: int | np.random.Generator | None = None, callback: Callback | None = None
+        self,
+        *,
+        starts: int = 16,
+        rng: int | np.random.Generator | None = None,
+        client: Any = None,
+        callback: Callback | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
         fit = decouple(
@@ -71,6 +76,7 @@ class Selection:
             method=replace(self.method, coupling=self.recommended.coupling),
             starts=starts,
             rng=rng,
+            client=client,
             callback=callback,
         )
         return replace(fit, notes=(self.reason, *fit.notes))
@@ -95,6 +101,7 @@ def select(
     starts: int = 8,
     rng: int | np.random.Generator | None = None,
     jobs: int = 1,
+    client: Any = None,
     callback: Callback | None = None,
 ) -> Selection:
     """Choose the rank, and df, degree and λ if asked to, by how well held-out samples are predicted.
@@ -115,10 +122,12 @@ def select(
     starts
         Random starts of each candidate.
     rng
-        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` is.
+        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` and `client` are.
     jobs
         In how many processes. With more than one, a script must start its work under
         ``if __name__ == "__main__":``, as always where Python starts processes.
+    client
+        A `distributed.Client`, or the address of its scheduler: the fits are made by the workers of that cluster.
     callback
         Called with a `Progress`, whose phase is "select", after every fit. `done` and `total` count fits, as far as
         they can be foreseen; `best` is the least held-out error so far.
@@ -166,8 +175,8 @@ def select(
     path = Path(validation, candidates, given is None, callback)
     interrupted = False
     try:
-        with Workers(jobs) as workers:
-            path.walk(workers, jobs)
+        with workers_for(jobs, client) as workers:
+            path.walk(workers)
     except KeyboardInterrupt:
         if not path.rows:
             raise

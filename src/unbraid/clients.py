@@ -1,0 +1,96 @@
+"""Clusters: what `client=` may be, and whether the workers there can do this library's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from unbraid.errors import MissingDependencyError, SettingError
+from unbraid.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECTING = 10.0
+"""Seconds in which a scheduler has to answer."""
+WAKING = 60.0
+"""Seconds in which a cluster that has no workers has to start one."""
+ACCEPTED = 'a distributed.Client or the address of a scheduler, such as "tcp://127.0.0.1:8786"'
+
+
+def as_client(given: Any) -> Client:
+    """A client from a client or the address of a scheduler; anything else is refused.
+
+    A client that was made from an address is the caller's to close: `connected` does that.
+    """
+    try:
+        import distributed
+        from distributed.comm.addressing import parse_address
+        from distributed.comm.registry import get_backend
+    except ImportError:
+        raise MissingDependencyError(
+            'Work on a cluster needs dask and distributed: pip install "unbraid[distributed]".'
+        ) from None
+    if isinstance(given, distributed.Client):
+        if given.asynchronous:
+            raise SettingError("client is asynchronous: give one that was made without asynchronous=True.")
+        if given.status != "running":
+            raise SettingError(f"client is not connected, its status is {given.status!r}: make a new one.")
+        return given
+    if not isinstance(given, str):
+        hint = ": give its get_client()" if hasattr(given, "scheduler_address") else ""
+        raise SettingError(f"client must be {ACCEPTED}, got {type(given).__name__}{hint}.")
+    try:
+        get_backend(parse_address(given)[0])  # a client of an unknown scheme would wait, and fail untidily
+        return distributed.Client(given, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingError(
+            f"No scheduler answers at {given!r}: give the address that `dask scheduler` prints when it starts, "
+            'such as "tcp://127.0.0.1:8786".'
+        ) from error
+
+
+@contextmanager
+def connected(given: Any) -> Iterator[Client]:
+    """A client as in `as_client`, closed at the end where it was made here."""
+    client = as_client(given)
+    try:
+        yield client
+    finally:
+        if client is not given:
+            client.close()
+
+
+def check_workers(client: Client) -> None:
+    """Refuse a cluster without workers, and workers that have not this very version."""
+    try:
+        if not client.nthreads():  # some clusters start workers only when there is work
+            client.submit(version_here, pure=False).result(timeout=WAKING)
+    except TimeoutError:
+        raise SettingError(
+            f"The cluster at {address(client)} has no workers: start some, for instance with "
+            f"`dask worker {address(client)} --nthreads 1`."
+        ) from None
+    except ImportError:
+        pass  # told below, with the worker's name
+    for worker, found in client.run(version_here, on_error="return").items():
+        if isinstance(found, ImportError):
+            raise SettingError(
+                f"The worker {worker} cannot import unbraid {__version__}: install it there as well ({found})."
+            )
+        if isinstance(found, str) and found != __version__:
+            raise SettingError(
+                f"The worker {worker} has unbraid {found}, and this is {__version__}: results could differ. Install "
+                "the same version there."
+            )
+
+
+def address(client: Client) -> str:
+    """Where its scheduler is."""
+    return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
+
+
+def version_here() -> str:
+    """The version that a worker has."""
+    return __version__
