@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,6 @@ def as_client(given: Any) -> Client:
     """
     try:
         import distributed
-        from distributed.comm.addressing import parse_address
-        from distributed.comm.registry import get_backend
     except ImportError:
         raise MissingDependencyError(
             'Work on a cluster needs dask and distributed: pip install "unbraid[distributed]".'
@@ -41,14 +41,41 @@ def as_client(given: Any) -> Client:
     if not isinstance(given, str):
         hint = ": give its get_client()" if hasattr(given, "scheduler_address") else ""
         raise SettingError(f"client must be {ACCEPTED}, got {type(given).__name__}{hint}.")
+    check_scheduler(given)
+    return distributed.Client(given, timeout=CONNECTING, set_as_default=False)
+
+
+def check_scheduler(where: str) -> None:
+    """Refuse an address where no scheduler answers.
+
+    A client that cannot connect leaves a loop behind that is in the way of the next one, so none is made before.
+    """
+    if where.startswith("inproc://"):  # heard only where it was made
+        return
     try:
-        get_backend(parse_address(given)[0])  # a client of an unknown scheme would wait, and fail untidily
-        return distributed.Client(given, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+        with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own, as in notebooks
+            kind = thread.submit(asyncio.run, kind_at(where)).result()
+    except (OSError, ValueError) as error:
         raise SettingError(
-            f"No scheduler answers at {given!r}: give the address that `dask scheduler` prints when it starts, "
+            f"No scheduler answers at {where!r}: give the address that `dask scheduler` prints when it starts, "
             'such as "tcp://127.0.0.1:8786".'
         ) from error
+    if kind != "Scheduler":
+        raise SettingError(f"At {where!r} answers a {kind}: give the address of the scheduler.")
+
+
+async def kind_at(where: str) -> str:
+    """What answers at an address."""
+    from distributed.core import connect
+    from distributed.security import Security
+
+    arguments = Security().get_connection_args("client")
+    comm = await connect(where, timeout=CONNECTING, **arguments)
+    try:
+        await comm.write({"op": "identity", "reply": True})
+        return str((await asyncio.wait_for(comm.read(), CONNECTING))["type"])
+    finally:
+        await comm.close()
 
 
 @contextmanager

@@ -112,13 +112,16 @@ class ClusterWorkers(Workers):
 
     def scattered(self, value: Any) -> Future:
         """Sent to all workers; a worker that dies meanwhile spoils it, and it is tried again."""
-        for losses in range(1, AGAIN + 2):
+        losses = 0
+        while True:
             try:
-                [future] = self.client.scatter([value], broadcast=True, hash=False)
+                [future] = self.client.scatter([value], broadcast=True, hash=False, timeout=DESERTED)
                 return future
-            except (OSError, TimeoutError, KeyError, ValueError) as error:
+            except (OSError, KeyError, ValueError) as error:
+                losses += 1
                 self.check_hope(losses, error)
-        raise AssertionError  # never: there is no hope before
+                if isinstance(error, TimeoutError) and not self.client.nthreads():
+                    raise TaskError(self.deserted) from error
 
     def next_of(self, ended: SimpleQueue[str]) -> str:
         """The key of the next piece that has ended, one way or another."""
@@ -132,10 +135,7 @@ class ClusterWorkers(Workers):
                 if self.client.nthreads():
                     seen = time.monotonic()
                 elif time.monotonic() - seen > DESERTED:
-                    raise TaskError(
-                        f"The cluster at {address(self.client)} has had no workers for {DESERTED:.0f} s: start some, "
-                        "and then this again."
-                    ) from None
+                    raise TaskError(self.deserted) from None
 
     def check_hope(self, losses: int, error: BaseException) -> None:
         """Give up where something is lost again and again, or the scheduler is gone."""
@@ -146,6 +146,12 @@ class ClusterWorkers(Workers):
                 f"Workers of the cluster at {address(self.client)} were ended again and again, perhaps for want of "
                 "memory: give each more of it (`dask worker --memory-limit`) or fewer threads, and see their logs."
             ) from error
+
+    @property
+    def deserted(self) -> str:
+        """What is said where nobody works."""
+        where = address(self.client)
+        return f"The cluster at {where} has had no workers for {DESERTED:.0f} s: start some, and then this again."
 
     @property
     def gone(self) -> str:

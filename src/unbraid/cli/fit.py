@@ -148,7 +148,7 @@ def command(
         )
         result.model.save(output)
         if report_path is not None:
-            shell = this_command("unbraid fit", left_out=("as_json",))
+            shell = this_command("unbraid fit", left_out=("scheduler", "as_json"))
             try:
                 write_report(result, report_path, command=shell, callback=callback)
             except KeyboardInterrupt:
