@@ -150,8 +150,14 @@ def test_reproduce_on_a_cluster_has_the_same_results(
     tmp_path: Path, cluster: distributed.LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unbraid.cli.reproduce.QUICK_TRIG_DFS", (12,))
-    written: list[Any] = []  # what would be drawn, which takes longer
-    monkeypatch.setattr("unbraid.cli.reproduce.write_results", lambda results, folder: [written.append(results)])
+    written: list[Any] = []
+
+    def take(results: Any, folder: Path) -> list[Path]:
+        """In place of drawing them, which takes longer."""
+        written.append(results)
+        return [folder]
+
+    monkeypatch.setattr("unbraid.cli.reproduce.write_results", take)
     line = ("reproduce", "trig", "--quick", "--runs", "1", "--sweeps", "3")
     run(*line, "--jobs", "1", "-o", tmp_path / "here")
     run(*line, "--scheduler", cluster.scheduler_address, "-o", tmp_path / "there")
@@ -355,6 +361,7 @@ def test_ctrl_c_in_the_polish_keeps_the_search(problem: ub.Problem, client: dist
 
 
 def test_ctrl_c_in_a_selection_keeps_complete_candidates(problem: ub.Problem, client: distributed.Client) -> None:
+    assert problem.F is not None
     noisy = ub.Problem(problem.X, problem.F + 0.1 * np.random.default_rng(0).standard_normal((80, 2)))
     selection = ub.select(noisy, [1, 2, 3, 4], rng=0, starts=1, client=client, callback=interrupted_after(13))
     assert selection.interrupted
