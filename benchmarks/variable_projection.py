@@ -28,8 +28,9 @@ from unbraid.gauge import row_lengths
 from unbraid.iterate import Iterates
 from unbraid.kernels import quadratics
 from unbraid.methods import SEARCH_SWEEPS
+from unbraid.solvers.first_order import together
 from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, State
-from unbraid.solvers.linearised import Linearised, together
+from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import turning_frames
 
 SPARED = 1e-12
@@ -113,14 +114,15 @@ def at_rest(state: State) -> BoolArray:
 
 def coefficient_matrix(at: Linearised) -> Array:
     """The coefficients' part of the Gauss–Newton matrix, (B, r K, r K)."""
-    placement, samples = at.iterates.placement, at.samples
-    (B, r, S), K = at.u.shape, at.iterates.a.shape[-1]
+    placement, samples = at.iterates.placement, at.samples.gathered()
+    u = at.iterates.W0 @ samples.X.T
+    (B, r, S), K = u.shape, at.iterates.a.shape[-1]
     slopes, values, mean = np.zeros((B, r * K, r * K)), np.zeros((B, r * K, r * K)), np.zeros((B, r * K))
     for part in blocks(S, 4 * r * K):
         if samples.J is not None:
-            add_grams(slopes, together(placement.design(at.u[..., part], 1).swapaxes(1, 2)))
+            add_grams(slopes, together(placement.design(u[..., part], 1).swapaxes(1, 2)))
         if samples.F is not None:
-            design = together(placement.design(at.u[..., part]).swapaxes(1, 2))
+            design = together(placement.design(u[..., part]).swapaxes(1, 2))
             add_grams(values, design)
             mean += design.sum(axis=1) / S
     if at.offset:

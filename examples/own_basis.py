@@ -90,7 +90,7 @@ class PlacedSteps(Placement):
         if R is not None:
             gram += coupling * values.mT @ (w[:, None] * values)
         right = self.adjoint(at, w * G, None if R is None else coupling * w * R)
-        return NormalEquations(gram, right, mean=w @ values / w.sum())
+        return NormalEquations(gram, right, total=w @ values)
 
     def adjoint(self, at, G, R):
         right = (self.design(at, 1).mT @ G[..., None])[..., 0]

@@ -11,11 +11,12 @@ import unbraid as ub
 from unbraid import starts as starts_module
 from unbraid.coupling import FixedCoupling
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.given import GivenModel
 from unbraid.methods import AlternatingMethod
 from unbraid.progress import Progress
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import AlternatingProjection, GivenModel
+from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.trace import EventKind
 from unbraid.units import Units
 
@@ -124,8 +125,8 @@ def test_a_sweep_does_not_depend_on_the_scale_of_the_branches(seed: int) -> None
     W0, G, R = rng.standard_normal((3, 3)), rng.standard_normal((60, 3)), rng.standard_normal((60, 3))
     scale = rng.uniform(0.1, 10.0, 3)
     W1 = rng.standard_normal((3, 3))
-    one, _ = solver.step(solver.start_from(GivenModel(W0, W1, G, R), rng))
-    two, _ = solver.step(solver.start_from(GivenModel(W0, W1, G * scale, R * scale), rng))
+    one, _ = solver.step(solver.start_from(GivenModel(W0, W1, lambda X: (G, R)), rng))
+    two, _ = solver.step(solver.start_from(GivenModel(W0, W1, lambda X: (G * scale, R * scale)), rng))
     np.testing.assert_allclose(one.W0, two.W0, atol=1e-5)
     np.testing.assert_allclose(solver.measure(one).objective, solver.measure(two).objective, rtol=1e-5)
 

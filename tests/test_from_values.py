@@ -64,7 +64,7 @@ def test_only_different_directions_go_on() -> None:
     found = lifted(finer, runs)
     assert len(found) == 2
     assert found[0].best.a.shape == (1, 2, 21)
-    before, after = coarse.linearised(runs[0].best), finer.linearised(found[0].best)
+    before, after = (samples.at(it.W0, it.placement, it.a) for it in (runs[0].best, found[0].best))
     np.testing.assert_allclose(
         after.values @ found[0].best.W1.mT, before.values @ runs[0].best.W1.mT, atol=0.2 * np.abs(before.values).max()
     )

@@ -44,8 +44,8 @@ def a_point(
 
 def residuals(solver: GaussNewton, it: Iterates) -> Array:
     """All residuals of a batch of one, as one vector whose squares add up to the objective."""
-    samples = solver.samples
-    at = solver.linearised(it)
+    samples = solver.samples.gathered()
+    at = samples.at(it.W0, it.placement, it.a)
     J_hat = np.einsum("ij,sj,jk->sik", it.W1[0], at.slopes[0], it.W0[0]).reshape(len(samples.X), -1)
     parts = [] if samples.J is None else [(samples.J * samples.weight - J_hat).ravel()]
     if samples.F is not None:
@@ -105,7 +105,7 @@ def test_every_iterate_is_feasible_and_the_objective_falls_between_placements(co
     for _ in range(12):
         state, _ = solver.step(state)
         objective = float(solver.measure(state).objective[0])
-        assert objective <= before
+        assert objective <= before * (1.0 + 1e-13)  # knots are placed anew in between, if where they were
         before = objective
         if constraint is not None:
             for j in range(3):
@@ -128,7 +128,7 @@ def test_the_limit_satisfies_the_optimality_conditions(constraint: Constraint | 
     a = projection.feasible(placement, rng.standard_normal((1, 3, 9)))
     state = solver.start(Iterates(W0, rng.standard_normal((1, 3, 3)), placement, a))
     state = replace(state, steps=max(PLACE_KNOTS_AT) + 1)
-    (run,) = iterate(solver, state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
+    (run,) = iterate(solver, lambda: state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
     state = solver.start(run.best)
     q = state.model.descent.shape[-1] // 3
     descent = state.model.descent.reshape(3, q)

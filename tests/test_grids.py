@@ -25,7 +25,7 @@ from unbraid.cli import app
 from unbraid.cluster_workers import ClusterWorkers
 from unbraid.errors import MissingDependencyError, SettingError
 from unbraid.progress import Progress
-from unbraid.starts import parts
+from unbraid.spread import parts
 from unbraid.tasks import Done, Rows, Task, run_tasks
 from unbraid.workers import workers_for
 
@@ -208,7 +208,7 @@ def test_fit_on_a_cluster_writes_the_same_model(
 def test_a_worker_killed_among_the_starts_costs_nothing(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unbraid.starts.BATCH_ENTRIES", 1)  # a start at a time, so that some are left
+    monkeypatch.setattr("unbraid.spread.BATCH_ENTRIES", 1)  # a start at a time, so that some are left
     assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client, callback=kill_one(client)))
 
 
@@ -344,7 +344,7 @@ def test_ctrl_c_cancels_what_waits(tmp_path: Path, client: distributed.Client) -
 def test_ctrl_c_among_the_starts_keeps_the_best_so_far(
     problem: ub.Problem, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unbraid.starts.BATCH_ENTRIES", 1)
+    monkeypatch.setattr("unbraid.spread.BATCH_ENTRIES", 1)
     fit = ub.decouple(problem, 2, rng=0, starts=6, client=client, callback=interrupted_after(1))
     assert fit.status is ub.Status.INTERRUPTED
     assert 1 <= len(fit.starts) < 6
@@ -398,11 +398,11 @@ def test_the_time_limit_counts_from_the_beginning(problem: ub.Problem, client: d
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("nonsense", "No scheduler answers at 'nonsense': give the address that `dask scheduler` prints"),
-        ("", "No scheduler answers at ''"),
-        ("gopher://127.0.0.1:8786", "No scheduler answers at 'gopher"),
-        ("tcp://127.0.0.1:1", "No scheduler answers at 'tcp://127.0.0.1:1'"),
-        (2, "client must be a distributed.Client or the address of a scheduler, .* got int"),
+        ("nonsense", "no Dask scheduler at 'nonsense': give the address that `dask scheduler` prints"),
+        ("", "no Dask scheduler at ''"),
+        ("gopher://127.0.0.1:8786", "no Dask scheduler at 'gopher"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler at 'tcp://127.0.0.1:1'"),
+        (2, "client must be a distributed.Client or the address of a scheduler, .* got a int"),
     ],
 )
 def test_what_is_no_cluster_is_refused(
@@ -415,7 +415,7 @@ def test_what_is_no_cluster_is_refused(
 
 
 def test_a_cluster_in_place_of_its_client_is_refused(cluster: distributed.LocalCluster) -> None:
-    with pytest.raises(SettingError, match=r"got LocalCluster: give its get_client\(\)"):
+    with pytest.raises(SettingError, match=r"got a LocalCluster: give its get_client\(\)"):
         clients.as_client(cluster)
 
 

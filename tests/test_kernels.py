@@ -13,6 +13,7 @@ from unbraid.arrays import Array, BoolArray
 from unbraid.bases.splines import SplineBasis
 from unbraid.constraints import Constraint
 from unbraid.coupling import FixedCoupling
+from unbraid.given import GivenModel
 from unbraid.kernels import factors, splines
 from unbraid.kernels.legendre import legendre
 from unbraid.kernels.quadratics import (
@@ -25,7 +26,7 @@ from unbraid.kernels.quadratics import (
 )
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import AlternatingProjection, GivenModel, State
+from unbraid.solvers.alternating import AlternatingProjection, State
 from unbraid.units import Units
 
 every_spline = pytest.mark.parametrize("basis", SPLINES, ids=repr)
@@ -269,7 +270,7 @@ def test_nearest_values_are_the_minimiser_nearest_to_the_given(given: tuple[dict
     F, W1, R = data["F"], data["W1"], data["R"]
     if not well_conditioned(W1):
         return
-    nearest = factors.nearest_values(F, W1, R)
+    nearest = factors.nearest_values(F, W1, factors.pseudo_inverse_of(W1), R)
     expected = R + np.linalg.lstsq(W1, (F - R @ W1.T).T, rcond=1e-8)[0].T
     np.testing.assert_allclose(nearest, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
     least = factors.least_norm_values(F, W1)
@@ -298,9 +299,11 @@ def test_misfits_are_the_sums_of_squared_residuals(given: tuple[dict[str, Array]
     T = factors.jacobian_products(data["J"], data["weight"], G)
     norm, gram = float(np.sum(J**2)), (G.T @ G) * (W0 @ W0.T)
     model = model_jacobian(W1, W0, G)
-    misfit = factors.jacobian_misfit(factors.contract_inputs(T, W0), gram, W1, norm)
+    misfit = factors.misfit(factors.contract_inputs(T, W0), gram, W1, norm)
     np.testing.assert_allclose(misfit, np.sum((J - model) ** 2), rtol=1e-10, atol=1e-12 * (norm + np.sum(model**2)))
-    np.testing.assert_allclose(factors.values_misfit(F, W1, R), np.sum((F - R @ W1.T) ** 2), rtol=1e-11)
+    square, there = np.sum(F**2), R @ W1.T
+    misfit = factors.misfit(F.T @ R, R.T @ R, W1, square)
+    np.testing.assert_allclose(misfit, np.sum((F - there) ** 2), rtol=1e-10, atol=1e-12 * (square + np.sum(there**2)))
 
 
 @given(factorisations())
@@ -326,13 +329,13 @@ def test_linear_steps_take_starts_as_a_leading_axis(seed: int) -> None:
     W0, W1 = rng.standard_normal((B, r, m)), rng.standard_normal((B, n, r))
     G, R = rng.standard_normal((2, B, S, r))
     T, slopes = factors.jacobian_products(J, weight, G), factors.nearest_slopes(J, weight, W1, W0, G)
-    inner, values = factors.inner_step(T, W1, G.mT @ G), factors.nearest_values(F, W1, R)
+    inner, values = factors.inner_step(T, W1, G.mT @ G), factors.nearest_values(F, W1, factors.pseudo_inverse_of(W1), R)
     for b in range(B):
         one = factors.jacobian_products(J, weight, G[b])
         assert_close(T[b], one)
         assert_close(slopes[b], factors.nearest_slopes(J, weight, W1[b], W0[b], G[b]))
         assert_close(inner[b], factors.inner_step(one, W1[b], G[b].T @ G[b]))
-        assert_close(values[b], factors.nearest_values(F, W1[b], R[b]))
+        assert_close(values[b], factors.nearest_values(F, W1[b], factors.pseudo_inverse_of(W1[b]), R[b]))
 
 
 # Splines piece by piece.
@@ -461,15 +464,16 @@ def test_sweeps_are_those_of_the_plain_twin(sweeps: int, constraint: Constraint 
         u = problem.X @ W0.T
         G = np.stack([branch.derivative(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
         R = np.stack([branch(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
-        start = solver.start_from(GivenModel(W0, truth.W1, G, R), rng)
-    assert start.R is not None
-    begin = start.W0[0], start.G[0], start.R[0]
+        start = solver.start_from(GivenModel(W0, truth.W1, lambda X: (G, R)), rng)
+    here = solver.samples.gathered().at(start.W0, start.placement, start.a)
+    begin = start.W0[0], here.slopes[0], here.values[0]
     ours = swept(solver, start, sweeps)
     theirs = cmtf_bsd(
         problem.X, problem.F, problem.J, begin, df, degree, coupling, sweeps, increasing=constraint is not None
     )
-    assert ours.R is not None
-    for name, mine, plain in zip(["W1", "W0", "G", "R"], (ours.W1, ours.W0, ours.G, ours.R), theirs, strict=True):
+    there = solver.samples.gathered().at(ours.W0, ours.placement, ours.a)
+    found = ours.W1, ours.W0, there.slopes, there.values
+    for name, mine, plain in zip(["W1", "W0", "G", "R"], found, theirs, strict=True):
         np.testing.assert_allclose(mine[0], plain, rtol=0, atol=1e-8 * np.abs(plain).max(), err_msg=name)
     measure = solver.measure(ours)
     J_hat = model_jacobian(theirs[0], theirs[1], theirs[2])

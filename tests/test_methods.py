@@ -148,8 +148,10 @@ def test_weighted_steps_minimise_the_weighted_residual() -> None:
     assert isinstance(solver, JointProjection)
     state = solver.random_start(2, [np.random.default_rng(0)])
 
+    G = samples.at(state.W0, state.placement, state.a).slopes
+
     def residual(W1: Array, W0: Array) -> float:
-        left = samples.jacobians - np.einsum("ij,sj,jk->sik", W1[0], state.G[0], W0[0]).reshape(-1, 6)
+        left = samples.jacobians - np.einsum("ij,sj,jk->sik", W1[0], G[0], W0[0]).reshape(-1, 6)
         return float(np.sum(left * (left @ Q)))
 
     W1 = solver._outer(state, 0.0)

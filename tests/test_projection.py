@@ -1,5 +1,7 @@
 """Laws of the projection onto the cone of every constraint, on every basis that carries one; SciPy is the oracle."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,7 +28,7 @@ from unbraid.bases.natural import PlacedNatural, unfolded
 from unbraid.bases.splines import PlacedSpline
 from unbraid.branch import FittedBranch
 from unbraid.constraints import Constraint
-from unbraid.projection import Projection
+from unbraid.projection import Projection, Targets, targets
 
 every_carrier = pytest.mark.parametrize("basis", CARRIERS, ids=repr)
 every_constraint = pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
@@ -256,6 +258,10 @@ def test_the_projection_of_rounding_errors_stays_in_the_cone() -> None:
 # The stand-in for a branch without any slope.
 
 
+def leaky(projection: Projection, placed: Placement, u: Array) -> Callable[[], Targets]:
+    return lambda: targets(placed, placed.at(u), *projection.leaky(u), LAMBDA)
+
+
 @every_carrier
 @given(u=distinct_inputs(), seed=seeds)
 def test_a_branch_that_can_only_fall_is_replaced_by_one_that_rises(basis: Basis, u: Array, seed: int) -> None:
@@ -267,7 +273,7 @@ def test_a_branch_that_can_only_fall_is_replaced_by_one_that_rises(basis: Basis,
     placed = basis.place(inside)
     at = placed.at(inside)
     a = projection(placed, at, slopes, fall, LAMBDA)
-    replaced, where = projection.replace_constant(placed, at, inside, a, LAMBDA)
+    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, inside), LAMBDA)
     np.testing.assert_array_equal(where, [[True, False]])
     np.testing.assert_array_equal(replaced[0, 1], a[0, 1])
     stand_in = FittedBranch(basis, placed.select((0, 0)), replaced[0, 0])
@@ -283,7 +289,7 @@ def test_the_stand_in_is_feasible_and_not_constant(basis: Basis, constraint: Con
     projection, inside = Projection.onto([constraint]), u[None, None]
     placed = basis.place(inside)
     flat = np.full((1, 1, basis.size), 0.5)
-    replaced, where = projection.replace_constant(placed, placed.at(inside), inside, flat, LAMBDA)
+    replaced, where = projection.replace_constant(placed, flat, leaky(projection, placed, inside), LAMBDA)
     assert where.all()
     assert FittedBranch(basis, placed.select((0, 0)), replaced[0, 0]).certified(constraint)
     assert not placed.is_constant(replaced).any()
@@ -293,6 +299,6 @@ def test_without_a_constant_branch_nothing_is_replaced() -> None:
     u = np.linspace(-1.0, 1.0, 40)[None, None]
     placed, projection = ub.BSpline().place(u), Projection.onto([None])
     a = np.arange(13.0)[None, None]
-    replaced, where = projection.replace_constant(placed, placed.at(u), u, a, LAMBDA)
+    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, u), LAMBDA)
     assert replaced is a
     assert not where.any()

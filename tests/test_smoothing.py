@@ -22,7 +22,7 @@ from unbraid.continuation import first_negative
 from unbraid.fit import errors_on
 from unbraid.iterate import Iterates
 from unbraid.kernels.cross_validation import GAMMA, strengths_tried
-from unbraid.projection import Projection
+from unbraid.projection import Projection, targets
 from unbraid.samples import Samples
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.status import Status
@@ -101,8 +101,9 @@ def test_a_projection_is_penalised_least_squares(seed: int, smoothing: float) ->
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     rows = [placed.design(u, 1), np.sqrt(0.3) * placed.design(u), np.sqrt(smoothing * 70) * root]
     A, y = np.concatenate(rows), np.concatenate([G, np.sqrt(0.3) * R, np.zeros(10)])
-    assert normal.penalty is not None
-    np.testing.assert_allclose(normal.gram + normal.penalty, A.T @ A, rtol=0, atol=1e-9 * np.abs(A.T @ A).max())
+    penalty = placed.penalty()
+    assert penalty is not None
+    np.testing.assert_allclose(normal.gram + penalty, A.T @ A, rtol=0, atol=1e-9 * np.abs(A.T @ A).max())
     np.testing.assert_allclose(normal.right, A.T @ y, rtol=0, atol=1e-9 * np.abs(A.T @ y).max())
 
 
@@ -114,8 +115,13 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
     placed = ub.SmoothingSpline(df=20).place(u)
     D = np.concatenate([placed.design(u, 1), np.sqrt(0.5) * placed.design(u)])
     y = np.concatenate([G, np.sqrt(0.5) * R])
-    chosen = placed.normal_equations(placed.at(u), G, R, 0.5).penalty
+    to = targets(placed, placed.at(u), G, R, 0.5)
+    assert to.square is not None
+    normal = placed.assembled(to.sums, 0.5)
+    N, b = normal.gram[None, :, None, :], normal.right[None, :]
+    chosen = placed.chosen_penalty(N, b, to.square, to.equations)
     assert chosen is not None
+    chosen = chosen[0]
     unit = np.trace(D.T @ D)
 
     def score(alpha: float) -> float:

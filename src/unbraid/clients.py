@@ -40,7 +40,7 @@ def as_client(given: Any) -> Client:
         return given
     if not isinstance(given, str):
         hint = ": give its get_client()" if hasattr(given, "scheduler_address") else ""
-        raise SettingError(f"client must be {ACCEPTED}, got {type(given).__name__}{hint}.")
+        raise SettingError(f"client must be {ACCEPTED}, got a {type(given).__name__}{hint}.")
     check_scheduler(given)
     return distributed.Client(given, timeout=CONNECTING, set_as_default=False)
 
@@ -57,7 +57,7 @@ def check_scheduler(where: str) -> None:
             kind = thread.submit(asyncio.run, kind_at(where)).result()
     except (OSError, ValueError) as error:
         raise SettingError(
-            f"No scheduler answers at {where!r}: give the address that `dask scheduler` prints when it starts, "
+            f"There is no Dask scheduler at {where!r}: give the address that `dask scheduler` prints when it starts, "
             'such as "tcp://127.0.0.1:8786".'
         ) from error
     if kind != "Scheduler":
@@ -79,13 +79,13 @@ async def kind_at(where: str) -> str:
 
 
 @contextmanager
-def connected(given: Any) -> Iterator[Client]:
-    """A client as in `as_client`, closed at the end where it was made here."""
-    client = as_client(given)
+def connected(given: Any) -> Iterator[Client | None]:
+    """A client as in `as_client`, closed at the end where it was made here; None stays None."""
+    client = None if given is None else as_client(given)
     try:
         yield client
     finally:
-        if client is not given:
+        if client is not None and client is not given:
             client.close()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid.clients import address, as_client, check_workers
 from unbraid.errors import TaskError
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.workers import Result, Workers
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class ClusterWorkers(Workers):
     On Ctrl-C what waits is cancelled; pieces that have begun go on to their ends, and what they find is dropped.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, journal: Journal = NOTHING_KEPT) -> None:
+        super().__init__(journal)
         self.client: Client = as_client(client)
         self.own = self.client is not client
         self.sent: dict[int, tuple[Any, Future]] = {}

@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
+from unbraid.checks import counted
 from unbraid.errors import SettingError
-from unbraid.fit import Fit, StartSummary, errors_on, fitted_problem
+from unbraid.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.gauge import row_lengths
+from unbraid.iterate import Iterates
 from unbraid.metrics import angles_between
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.samples import Samples
-from unbraid.solvers.linearised import Linearised
 from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units
 from unbraid.units import Units, positive
 
@@ -78,6 +79,8 @@ class Diagnostics:
         own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
     explained
         Whether hardly an error is left, so that a smaller rank may do.
+    thinned
+        How many samples were looked at, of how many, where not all were; else None.
     """
 
     rank: int
@@ -89,6 +92,7 @@ class Diagnostics:
     values: Array | None
     slopes: Array | None
     explained: bool = True
+    thinned: tuple[int, int] | None = None
 
     @property
     def unique(self) -> bool | None:
@@ -123,6 +127,8 @@ class Diagnostics:
         for name, shares in (("F", self.values), ("J", self.slopes)):
             if shares is not None:
                 lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
+        if self.thinned is not None:
+            lines.append(f"  samples     {self.thinned[0]:,} of {self.thinned[1]:,}, spread evenly")
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
 
 
@@ -143,10 +149,12 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    samples = fitted_problem(fit, problem)
-    own = samples is fit.problem
-    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(samples, fit.model)
-    return examined(fit.model, samples, fit.starts, *errors)
+    given = given_problem(fit, problem)
+    samples = given.thinned()
+    own = given is fit.problem
+    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(given, fit.model)
+    found = examined(fit.model, samples.counting(), fit.starts, *errors)
+    return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
 
 
 def examined(
@@ -204,19 +212,29 @@ def share_number(share: float) -> str:
     return f"{100.0 * share:.3g}" if share <= TWICE else f"over {100.0 * TWICE:g}"
 
 
-def balanced(model: DecoupledModel, problem: Problem) -> Linearised:
+class Balanced(NamedTuple):
+    """A model at samples, in balanced units: a batch of one, with slopes and values (S, r) of its branches."""
+
+    samples: Samples
+    iterates: Iterates
+    slopes: Array
+    values: Array
+
+
+def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     """A fitted model at the samples, in balanced units; outside the training range, branches go on as the model's do.
 
     The solver's own branches go on with their last pieces there, which soon are huge.
     """
     units = Units.balanced(problem)
-    at = Linearised.at(Samples.of(problem, units), 1.0, True, in_units(model, units))
+    samples, it = Samples.of(problem, units), in_units(model, units)
     if not beyond_training(model, problem.X).any():
-        return at
+        at = samples.at(it.W0, it.placement, it.a)
+        return Balanced(samples, it, at.slopes, at.values[0])
     u = problem.X @ model.W0.T
     values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    return replace(at, values=values[None], slopes=(slopes * row_lengths(model.W0 * units.x_scale))[None])
+    return Balanced(samples, it, slopes * row_lengths(model.W0 * units.x_scale), values)
 
 
 def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
@@ -224,30 +242,30 @@ def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
     return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
 
 
-def value_shares(at: Linearised) -> Array | None:
+def value_shares(at: Balanced) -> Array | None:
     """Of the variance of each output, averaged over outputs: (r,), or None without values."""
     F = at.samples.F
     if F is None:
         return None
     spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
-    size = at.iterates.W1[0] * np.std(at.values[0], axis=0)
+    size = at.iterates.W1[0] * np.std(at.values, axis=0)
     return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
 
 
-def slope_shares(at: Linearised) -> Array | None:
+def slope_shares(at: Balanced) -> Array | None:
     """Of ‖J‖² in balanced units: (r,), or None without Jacobians."""
     return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
 
 
-def products(at: Linearised) -> Array:
+def products(at: Balanced) -> Array:
     """Inner products (r, r) of what the branches add to the Jacobians, in balanced units."""
-    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes[0]
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
     return np.asarray((G.T @ G) * (W1.T @ W1) * (W0 @ W0.T))
 
 
-def parallel_pairs(at: Linearised) -> Iterator[ParallelPair]:
+def parallel_pairs(at: Balanced) -> Iterator[ParallelPair]:
     """Those within `PARALLEL` degrees."""
-    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes[0]
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
     inner = products(at)
     inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
     for i, j in combinations(range(len(W0)), 2):

@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.branch import Branch
+from unbraid.checks import check_finite, check_known, counted, numbers, read_only
 from unbraid.errors import DataError
 from unbraid.kernels.factors import khatri_rao
-from unbraid.problem import check_finite, check_known, counted, numbers, read_only
+
+WIDE = 1000
+"""Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
 
 
 class DecoupledModel:
@@ -88,6 +91,8 @@ class DecoupledModel:
         points = self._points(X)
         u = points @ self.W0.T
         G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        if self.n * self.m > WIDE:
+            return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
         return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
 
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
@@ -109,7 +114,7 @@ class DecoupledModel:
         values = values[:, None] if values.ndim == 1 == self.n and points.ndim == 2 else values
         if values.shape != (*points.shape[:-1], self.n):
             raise DataError(f"F must be {(*points.shape[:-1], self.n)}, one row a point, got shape {values.shape}.")
-        check_known("F", values, "mask")
+        check_known("F", values)
         off = (values - self(points)).reshape(-1, self.n)
         known = ~np.isnan(off)
         missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)

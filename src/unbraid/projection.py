@@ -6,9 +6,9 @@ branch is constrained.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,6 +19,36 @@ from unbraid.kernels.quadratics import minimise, minimise_nonnegative
 
 SETTLE = 1e-13
 """Share of the roughness in the normal equations: nothing where data speak, all where they are silent."""
+
+
+class Targets(NamedTuple):
+    """Slopes G and values R to come near to, as sums over samples: those of two blocks add up.
+
+    `sums` are the placement's `normal_sums`, `values` (starts, r) the sum of R, `weight` that of the samples' weights;
+    `square` (starts, r), the sum of G² + λ R², and `equations`, how many these are, belong to penalties whose strength
+    is open.
+    """
+
+    sums: Any
+    values: Array
+    weight: float
+    square: Array | None
+    equations: int
+
+
+def targets(
+    placement: Placement, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+) -> Targets:
+    """What prepared samples add; G and R are (starts, r, S), weights of samples (S,)."""
+    S = G.shape[-1]
+    values = np.zeros(G.shape[:-1]) if R is None else R.sum(axis=-1) if weight is None else R @ weight
+    square = None
+    if placement.penalty_open:
+        one = np.ones(S) if weight is None else weight
+        square = (G * G) @ one + (0.0 if R is None else coupling * ((R * R) @ one))
+    sums = placement.normal_sums(at, G, R, coupling, weight)
+    total = float(S) if weight is None else float(weight.sum())
+    return Targets(sums, values, total, square, S if R is None else 2 * S)
 
 
 @dataclass(frozen=True)
@@ -40,19 +70,31 @@ class Projection:
         self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> Array:
         """Coordinates (starts, r, K) of the nearest functions; G and R are (starts, r, S), weights of samples (S,)."""
-        normal = placement.normal_equations(at, G, R, coupling, weight)
-        mean_value = np.zeros(G.shape[:-1])
-        if R is not None:
-            mean_value = R.sum(axis=-1) / R.shape[-1] if weight is None else (R @ weight) / weight.sum()
-        return self.solve(placement, normal, mean_value)
+        to = targets(placement, at, G, R, coupling, weight)
+        return self.nearest(placement, to, 0.0 if R is None else coupling)
 
-    def solve(self, placement: Placement, normal: NormalEquations, mean_value: Array) -> Array:
-        """Coordinates (starts, r, K) that solve the normal equations of every branch under its constraint."""
+    def nearest(self, placement: Placement, to: Targets, coupling: float) -> Array:
+        """Coordinates (starts, r, K) of the nearest functions, from sums over all samples; λ is 0 without values."""
+        penalty, normal = placement.penalty(), placement.assembled(to.sums, coupling)
+        if penalty is None and to.square is not None:
+            N, b = normal.gram[..., None, :, None, :], normal.right[..., None, :]
+            chosen = placement.chosen_penalty(N, b, to.square, to.equations)
+            penalty = None if chosen is None else chosen[..., 0, :, :]
+        return self.solve(placement, normal, to.weight, to.values / to.weight, penalty)
+
+    def solve(
+        self, placement: Placement, normal: NormalEquations, weight: float, mean_value: Array, penalty: Array | None
+    ) -> Array:
+        """Coordinates (starts, r, K) that solve the normal equations of every branch under its constraint.
+
+        `weight` is that of all samples, `mean_value` (starts, r) the mean of R, `penalty` P (starts, r, K, K) or None.
+        """
         a = np.empty_like(normal.right)
         for constraint, branches in self.groups:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))
-            part = NormalEquations(*(None if array is None else array[some] for array in normal))  # type: ignore[arg-type]
-            a[some] = nearest(placement.select(some), part, mean_value[some], constraint)
+            part = NormalEquations(*(array[some] for array in normal))
+            own = None if penalty is None else penalty[some]
+            a[some] = nearest(placement.select(some), part, weight, mean_value[some], own, constraint)
         return a
 
     def solve_together(self, placement: Placement, N: Array, b: Array) -> Array:
@@ -121,20 +163,25 @@ class Projection:
         return sign * np.maximum(u, -0.5 * u), sign * np.where(u > 0.0, 0.5, -0.25) * u * u
 
     def replace_constant(
-        self, placement: Placement, at: Any, u: Array, a: Array, coupling: float
+        self, placement: Placement, a: Array, stand_in: Callable[[], Targets], coupling: float
     ) -> tuple[Array, BoolArray]:
-        """Put the projection of the LeakyReLU where a branch came out constant; say where that was."""
+        """Put the projection of the `leaky` stand-in where a branch came out constant; say where that was."""
         constant: BoolArray = placement.is_constant(a)
         if not constant.any():
             return a, constant
-        slopes, values = self.leaky(u)
-        stand_in = self(placement, at, slopes, values, coupling)
-        return np.where(constant[..., None], stand_in, a), constant
+        return np.where(constant[..., None], self.nearest(placement, stand_in(), coupling), a), constant
 
 
-def nearest(placement: Placement, normal: NormalEquations, mean_value: Array, constraint: Constraint | None) -> Array:
+def nearest(
+    placement: Placement,
+    normal: NormalEquations,
+    weight: float,
+    mean_value: Array,
+    penalty: Array | None,
+    constraint: Constraint | None,
+) -> Array:
     """Solve the normal equations of branches that share one constraint; they are overwritten."""
-    gram, right, mean, penalty = normal
+    gram, right, mean = normal.gram, normal.right, normal.total / weight
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size
     gram += (SETTLE * level) * placement.roughness()

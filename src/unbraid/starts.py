@@ -1,31 +1,28 @@
-"""Many starts: as one batch where the samples are few, one after another where they are many, or on a cluster."""
+"""Many starts: as one batch where the samples are few, one after another where they are many."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from copy import deepcopy
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
+from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Observe, Run, Solver, State, iterate
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.progress import Callback, Progress
-from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel
+from unbraid.samples import SampleSet
 from unbraid.status import Status
 from unbraid.stopping import Stopping
-from unbraid.threads import single_blas_thread
-from unbraid.workers import Workers
-
-Part = TypeVar("Part")
 
 
 class Search(Solver[State], Protocol[State]):
     """A solver that can start by itself, at random or at a given model, and finish what it found."""
 
     @property
-    def samples(self) -> Samples:
+    def samples(self) -> SampleSet:
         """What it works on."""
 
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
@@ -51,25 +48,23 @@ def run_starts(
     rngs: Sequence[np.random.Generator],
     stopping: Stopping,
     callback: Callback | None = None,
-    workers: Workers | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> tuple[list[Run], Status | None]:
     """Run one random start per generator. The result does not depend on how they are batched.
 
     Returns the runs, and what cut the search short (Ctrl-C, the time limit), if anything did. Starts
-    that had not begun by then are missing. Where workers are given, they do it.
+    that had not begun by then are missing.
     """
-    batch = max(1, BATCH_ENTRIES // (rank * len(solver.samples.X)))
-    if workers is not None:
-        return run_spread(solver, rank, rngs, stopping, callback, workers, batch)
-    began = time.perf_counter()
+    batch = max(1, BATCH_ENTRIES // (rank * solver.samples.size))
+    began = journal.began(time.perf_counter())
     runs: list[Run] = []
     for first in range(0, len(rngs), batch):
         chunk = rngs[first : first + batch]
         here, earlier = range(first, first + len(chunk)), [run.objective for run in runs]
         observe = observer(callback, "search", here, len(rngs), stopping, earlier)
         try:
-            state = solver.random_start(rank, chunk)
-            runs += map(solver.finish, iterate(solver, state, len(chunk), stopping, began, observe))
+            start = partial(solver.random_start, rank, chunk)
+            runs += map(solver.finish, iterate(solver, start, len(chunk), stopping, began, observe, journal))
         except KeyboardInterrupt:
             if not runs:
                 raise
@@ -80,76 +75,18 @@ def run_starts(
     return runs, None
 
 
-def run_spread(
-    solver: Search[Any],
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    stopping: Stopping,
-    callback: Callback | None,
-    workers: Workers,
-    batch: int,
-) -> tuple[list[Run], Status | None]:
-    """As `run_starts`, by workers: a chunk of starts each, and progress as chunks come back.
-
-    Ctrl-C leaves what has come back by then.
-    """
-    chunks = parts(rngs, min(batch, -(-len(rngs) // workers.count)))
-    now = time.time()
-    found: dict[int, list[Run]] = {}
-
-    def enter(k: int, runs: list[Run]) -> None:
-        found[k] = runs
-        if callback is not None:
-            done = [run.objective for some in found.values() for run in some]
-            most, left = stopping.max_sweeps, len(rngs) - len(done)
-            callback(Progress("search", len(done) * most, len(rngs) * most, left, min(done)))
-
-    cut = None
-    try:
-        workers.each(run_some, [(rank, chunk, stopping, now) for chunk in chunks], enter, shared=(solver,))
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        cut = Status.INTERRUPTED
-    runs = [run for k in sorted(found) for run in found[k]]
-    if cut is None and any(run.status is Status.OUT_OF_TIME for run in runs):
-        cut = Status.OUT_OF_TIME
-    return runs, cut
-
-
-def run_some(
-    solver: Search[Any], rank: int, rngs: Sequence[np.random.Generator], stopping: Stopping, began: float
-) -> list[Run]:
-    """A chunk of starts, wherever this is; `began` is a time of day.
-
-    A generator may be that of a caller in the same process, and the chunk may be run once more.
-    """
-    with single_blas_thread():
-        state = solver.random_start(rank, deepcopy(rngs))
-        return [solver.finish(run) for run in iterate(solver, state, len(rngs), stopping, on_this_clock(began))]
-
-
-def parts(several: Sequence[Part], size: int) -> list[Sequence[Part]]:
-    """The items in groups of a size, but for the last, which may be smaller."""
-    return [several[first : first + size] for first in range(0, len(several), size)]
-
-
-def on_this_clock(began: float) -> float:
-    """A time of day as this machine's `time.perf_counter`: those of two machines have nothing in common."""
-    return time.perf_counter() - (time.time() - began)
-
-
 def run_from(
     solver: Search[Any],
     model: GivenModel,
     rng: np.random.Generator,
     stopping: Stopping,
     callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> tuple[list[Run], Status | None]:
     """Run the one start that begins at a given model."""
-    state = solver.start_from(model, rng)
+    start = partial(solver.start_from, model, rng)
     observe = observer(callback, "search", range(1), 1, stopping, [])
-    runs = iterate(solver, state, 1, stopping, time.perf_counter(), observe)
+    runs = iterate(solver, start, 1, stopping, journal.began(time.perf_counter()), observe, journal)
     return [solver.finish(run) for run in runs], None
 
 

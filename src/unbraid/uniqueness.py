@@ -60,7 +60,7 @@ def flat_directions(problem: Problem, model: DecoupledModel) -> Flat | None:
     K = iterates.a.shape[-1]
     if r * (n + m + K) > DENSE_LIMIT:
         return None
-    at = Linearised.at(Samples.of(problem, units), 1.0, True, iterates)
+    at = Linearised(Samples.of(problem, units), 1.0, True, iterates)
     N = Coordinates(n, turning_frames(iterates.W0), None).matrix(at.normal_matrix())[0]
     free = np.delete(np.arange(n + m + K), n)  # the length of a row of W0 is held
     everything, curves = (null_dimensions(N, which) for which in (free, free[n + m - 1 :]))

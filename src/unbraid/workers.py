@@ -12,13 +12,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unbraid.errors import SettingError, TaskError, check_whole
+from unbraid.journal import NOTHING_KEPT, Journal
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from types import FrameType, TracebackType
+
+    from unbraid.cluster_workers import ClusterWorkers
 
 Result = TypeVar("Result")
 
@@ -26,13 +30,21 @@ Result = TypeVar("Result")
 class Workers(ABC):
     """Some that work for several rounds.
 
-    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun, as far as that can be.
+    Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun, as far as that can be. A
+    journal keeps what `map` has given.
     """
+
+    def __init__(self, journal: Journal = NOTHING_KEPT) -> None:
+        self.journal = journal
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many pieces they do at the same time."""
+        """How many pieces they do at the same time, by now."""
+
+    def engaged(self) -> int:
+        """How many pieces to begin together: as many as in an earlier run, where the journal is of one."""
+        return self.journal.unit(lambda: self.count)
 
     @abstractmethod
     def each(
@@ -61,8 +73,14 @@ class Workers(ABC):
             results[k] = result
             tick()
 
-        self.each(function, arguments, enter, shared)
-        return [results[k] for k in range(len(arguments))]
+        def compute() -> list[Result]:
+            self.each(function, arguments, enter, shared)
+            return [results[k] for k in range(len(arguments))]
+
+        every = self.journal.unit(compute)
+        for _ in range(len(arguments) - len(results)):  # which the journal had
+            tick()
+        return every
 
     def __enter__(self) -> Self:
         return self
@@ -73,32 +91,34 @@ class Workers(ABC):
         pass
 
 
-def workers_for(jobs: int, client: Any = None) -> Workers:
+def workers_for(jobs: int, client: Any = None, journal: Journal = NOTHING_KEPT) -> Workers:
     """Those of a cluster where a client is given, so many processes otherwise; for one job, this process."""
     check_whole("jobs", jobs, 1)
     if client is None:
-        return ThisProcess() if jobs == 1 else Processes(jobs)
+        return ThisProcess(journal) if jobs == 1 else Processes(jobs, journal)
     if jobs != 1:
         raise SettingError(f"jobs counts processes here, and client is a cluster: leave out jobs={jobs}.")
     from unbraid.cluster_workers import ClusterWorkers  # which most never need
 
-    return ClusterWorkers(client)
+    return ClusterWorkers(client, journal)
 
 
 @contextmanager
-def on_cluster(client: Any) -> Iterator[Workers | None]:
+def on_cluster(client: Any) -> Iterator[ClusterWorkers | None]:
     """The workers of a cluster, or None where no client was given."""
     if client is None:
         yield None
         return
-    with workers_for(1, client) as workers:
+    from unbraid.cluster_workers import ClusterWorkers
+
+    with ClusterWorkers(client) as workers:
         yield workers
 
 
 class ThisProcess(Workers):
     """The work is done here, one piece after another.
 
-    Ctrl-C is passed on even where the piece it came upon went on with the best so far.
+    Ctrl-C is passed on even where the piece it came upon went on with the best so far. A journal keeps each result.
     """
 
     @property
@@ -115,9 +135,13 @@ class ThisProcess(Workers):
     ) -> None:
         """In turn."""
         for k, one in enumerate(arguments):
-            with minding_interrupts():
-                result = function(*shared, *one)
-            enter(k, result)
+            enter(k, self.journal.unit(partial(minding, function, *shared, *one)))
+
+
+def minding(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call the function; Ctrl-C is passed on also where it went on with the best so far."""
+    with minding_interrupts():
+        return function(*arguments)
 
 
 @contextmanager
@@ -148,7 +172,8 @@ def minding_interrupts() -> Iterator[None]:
 class Processes(Workers):
     """So many processes of this machine."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, journal: Journal = NOTHING_KEPT) -> None:
+        super().__init__(journal)
         self.jobs, self.pool = jobs, new_pool(jobs)
 
     @property

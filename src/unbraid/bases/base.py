@@ -17,16 +17,15 @@ from unbraid.arrays import Array, BoolArray
 
 
 class NormalEquations(NamedTuple):
-    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖² + aᵀ P a, as (gram + P) a = right. Shapes (..., K, K), (..., K).
+    """min over a of ‖G - B a‖² + λ ‖R - B̃ a‖², as gram a = right. Shapes (..., K, K), (..., K).
 
-    `mean` (..., K) is the mean of B̃ over the samples, so mean · a is the mean value of a branch. P, the `penalty`, is
-    None where there is none.
+    `total` (..., K) is the sum of B̃ over the samples, so total · a is the sum of a branch's values. All three are
+    sums over samples: those of two blocks add up.
     """
 
     gram: Array
     right: Array
-    mean: Array
-    penalty: Array | None = None
+    total: Array
 
 
 class Basis(ABC):
@@ -53,7 +52,7 @@ class Basis(ABC):
         """Fix knots or range from branch inputs u (..., S); each leading entry on its own.
 
         Knots lie at quantiles of u (evenness 0), evenly over its range (1), or in between. A basis without
-        knots has no use for it.
+        knots has no use for it. Of many samples u is a part, their ends among it.
         """
 
     @abstractmethod
@@ -133,6 +132,18 @@ class Placement(ABC):
         `weight` (S,) is that of the samples, the same for all if None.
         """
 
+    def normal_sums(self, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None) -> Any:
+        """Sums over the prepared inputs, which add up over blocks of samples; `assembled` makes the equations of them.
+
+        A basis whose equations come out of fewer numbers than they have gives these.
+        """
+        return self.normal_equations(at, G, R, coupling, weight)
+
+    def assembled(self, sums: Any, coupling: float) -> NormalEquations:
+        """The normal equations of all samples, from their `normal_sums`; λ is 0 without values."""
+        equations: NormalEquations = sums
+        return equations
+
     @abstractmethod
     def adjoint(self, at: Any, G: Array, R: Array | None) -> Array:
         """B'ᵀ G + B̃ᵀ R (..., K), B' and B̃ being the slopes and values of the basis at the prepared inputs."""
@@ -140,6 +151,11 @@ class Placement(ABC):
     @abstractmethod
     def roughness(self) -> Array:
         """A (K, K) matrix, zero for straight lines, that settles what the data leave open."""
+
+    @property
+    def penalty_open(self) -> bool:
+        """Whether the strength of the penalty is still to be chosen, by `chosen_penalty`."""
+        return False
 
     def penalty(self) -> Array | None:
         """P (..., K, K) of a penalty aᵀ P a on every branch that belongs to the objective, or None."""
@@ -160,6 +176,10 @@ class Placement(ABC):
     def reaches(self) -> Array:
         """How far below and above its domain, in shares of its length, a function goes on as a polynomial: (..., 2)."""
         return 0.0 * self.domain()
+
+    def of_samples(self, placed_on: int, samples: int) -> Self:
+        """The same for so many samples, where it was placed on a part of them."""
+        return self
 
     def loosened(self, samples: int) -> Self:
         """The same with a penalty so weak that it only settles what so many samples leave open."""

@@ -112,7 +112,7 @@ class PlacedPolynomial(Placement):
         self, at: Prepared, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> NormalEquations:
         S, size, lead = at.t.shape[-1], self.degree + 1, at.t.shape[:-1]
-        gram, right, mean = np.zeros((*lead, size, size)), np.zeros((*lead, size)), np.zeros((*lead, size))
+        gram, right, total = np.zeros((*lead, size, size)), np.zeros((*lead, size)), np.zeros((*lead, size))
         unit, weights = self.unit(1), np.ones(S) if weight is None else weight
         for part in blocks(S, size):  # whatever the batch, so that its sums do not depend on it
             t = at.t[..., part]
@@ -121,11 +121,11 @@ class PlacedPolynomial(Placement):
             weighted_slopes, weighted_values = (slopes, values) if weight is None else (slopes * w, values * w)
             gram += slopes.mT @ weighted_slopes
             right += (weighted_slopes.mT @ G[..., part, None])[..., 0]
-            mean += (values.mT @ w)[..., 0] / weights.sum()
+            total += (values.mT @ w)[..., 0]
             if R is not None:
                 gram += coupling * (values.mT @ weighted_values)
                 right += coupling * (weighted_values.mT @ R[..., part, None])[..., 0]
-        return NormalEquations(gram, right, mean)
+        return NormalEquations(gram, right, total)
 
     def adjoint(self, at: Prepared, G: Array, R: Array | None) -> Array:
         result = np.zeros((*at.t.shape[:-1], self.degree + 1))

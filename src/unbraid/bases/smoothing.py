@@ -24,10 +24,9 @@ from typing import Any, Self
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
-from unbraid.bases.base import NormalEquations, Placement
+from unbraid.bases.base import Placement
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
-from unbraid.kernels import splines as kernel
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.knots import breakpoints
 
@@ -149,6 +148,13 @@ class PlacedSmoothing(PlacedSpline):
             return self
         return replace(self, strength=np.minimum(self.strength, weak(self.degree) * samples))
 
+    def of_samples(self, placed_on: int, samples: int) -> Self:
+        return self if self.strength is None else replace(self, strength=self.strength * (samples / placed_on))
+
+    @property
+    def penalty_open(self) -> bool:
+        return self.strength is None
+
     def keeping(self, earlier: Placement) -> Self:
         return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
@@ -169,19 +175,6 @@ class PlacedSmoothing(PlacedSpline):
         if self.strength is not None:
             return None
         return cross_validated(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
-
-    def normal_equations(
-        self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
-    ) -> NormalEquations:
-        plain = super().normal_equations(at, G, R, coupling, weight)
-        penalty = self.penalty()
-        if penalty is None:
-            one = np.ones(at.t.shape[-1]) if weight is None else weight
-            square = (G * G) @ one + (0.0 if R is None else coupling * ((R * R) @ one))
-            equations = at.t.shape[-1] * (1.0 if R is None else 2.0)
-            N, b = plain.gram[..., None, :, None, :], plain.right[..., None, :]
-            penalty = self.chosen_penalty(N, b, square, equations)[..., 0, :, :]  # type: ignore[index]
-        return plain._replace(penalty=penalty)
 
 
 def weak(degree: int) -> float:

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
+from unbraid.checks import MASK
 from unbraid.errors import UnbraidError
 from unbraid.files import reason
-from unbraid.problem import MASK
 
 WRONG_INPUT = 2
 INTERRUPTED = 130

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import click
 
 from unbraid import methods
+from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import scheduler_option, this_command
@@ -24,7 +25,6 @@ from unbraid.decouple import decouple
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
-from unbraid.problem import counted
 from unbraid.reading import Samples
 from unbraid.report import write_report
 from unbraid.status import Status

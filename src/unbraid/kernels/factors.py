@@ -14,6 +14,8 @@ import numpy as np
 from unbraid.arrays import Array
 from unbraid.kernels.quadratics import pseudo_inverse
 
+EPS = np.finfo(float).eps
+
 
 def jacobian_products(J: Array, weight: Array, G: Array) -> Array:
     """T[i·m + k, b] = Σ_s J[s, i, k] G[s, b], in the solver's units: (..., n·m, r)."""
@@ -53,20 +55,32 @@ def inner_step(T: Array, W1: Array, GG: Array) -> Array:
     return (contract_outputs(T, W1) @ pseudo_inverse(GG * (W1.mT @ W1))).mT
 
 
+def slopes_operator(weight: Array, W1: Array, W0: Array) -> Array:
+    """The matrix (..., r, n·m) that makes of a Jacobian the slopes of `least_norm_slopes`."""
+    inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
+    return (weight[..., None] * khatri_rao(W1, W0) @ inverse).mT
+
+
 def least_norm_slopes(J: Array, weight: Array, W1: Array, W0: Array) -> Array:
     """G = argmin ‖J - [[W1, W0ᵀ, G]]‖², of least norm where there are several (n·m < r)."""
-    inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
-    return ((weight[..., None] * khatri_rao(W1, W0) @ inverse).mT @ J.mT).mT
+    return (slopes_operator(weight, W1, W0) @ J.mT).mT
+
+
+def slopes_are_open(W1: Array, W0: Array) -> bool:
+    """Whether there are fewer entries of a Jacobian than branches: n·m < r."""
+    return bool(W1.shape[-2] * W0.shape[-1] < W0.shape[-2])
+
+
+def undetermined_slopes(W1: Array, W0: Array) -> Array:
+    """The projection (..., r, r) onto what Jacobians leave open of the slopes at a sample."""
+    gram = (W1.mT @ W1) * (W0 @ W0.mT)
+    return np.eye(gram.shape[-1]) - pseudo_inverse(gram) @ gram
 
 
 def nearest_slopes(J: Array, weight: Array, W1: Array, W0: Array, G: Array) -> Array:
     """The minimiser of ‖J - [[W1, W0ᵀ, G]]‖² nearest to G, which differs only where n·m < r."""
     slopes = least_norm_slopes(J, weight, W1, W0)
-    if W1.shape[-2] * W0.shape[-1] >= W0.shape[-2]:
-        return slopes
-    gram = (W1.mT @ W1) * (W0 @ W0.mT)
-    undetermined = np.eye(gram.shape[-1]) - pseudo_inverse(gram) @ gram
-    return slopes + (undetermined @ G.mT).mT
+    return slopes + (undetermined_slopes(W1, W0) @ G.mT).mT if slopes_are_open(W1, W0) else slopes
 
 
 def pseudo_inverse_of(W1: Array) -> Array:
@@ -76,30 +90,31 @@ def pseudo_inverse_of(W1: Array) -> Array:
     return pseudo_inverse(W1.mT @ W1) @ W1.mT
 
 
+def values_are_open(W1: Array) -> bool:
+    """Whether there are fewer outputs than branches: n < r."""
+    return bool(W1.shape[-2] < W1.shape[-1])
+
+
 def least_norm_values(F: Array, W1: Array) -> Array:
     """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r)."""
     return (pseudo_inverse_of(W1) @ F.mT).mT
 
 
-def nearest_values(F: Array, W1: Array, R: Array) -> Array:
-    """The minimiser of ‖F - R W1ᵀ‖ nearest to R.
+def nearest_values(F: Array, W1: Array, inverse: Array, R: Array) -> Array:
+    """The minimiser of ‖F - R W1ᵀ‖ nearest to R; `inverse` is that of W1.
 
     Algorithm 1, line 9, departs from the paper: its minimum-norm solution pulls R towards the row
     space of W1 when n < r, and the values get worse as λ grows.
     """
-    return R + (pseudo_inverse_of(W1) @ (F.mT - W1 @ R.mT)).mT
+    return R + (inverse @ (F.mT - W1 @ R.mT)).mT
 
 
-def jacobian_misfit(CT: Array, gram: Array, W1: Array, norm: Array | float) -> Array:
-    """‖J - [[W1, W0ᵀ, G]]‖² from ‖J‖² and what `outer_step` takes: (...). Exact to rounding of ‖J‖², not below."""
-    inner = np.sum(CT * W1, axis=(-2, -1))
+def misfit(product: Array, gram: Array, W1: Array, norm: Array | float) -> Array:
+    """‖J - [[W1, W0ᵀ, G]]‖² from ‖J‖² and what `outer_step` takes, or ‖F - R W1ᵀ‖² from ‖F‖², Fᵀ R and Rᵀ R: (...).
+
+    Exact to rounding of ‖J‖² or ‖F‖², and never below that: a misfit that cannot be told from none is not none.
+    """
+    inner = np.sum(product * W1, axis=(-2, -1))
     square = np.sum(gram * (W1.mT @ W1), axis=(-2, -1))
-    misfit: Array = np.maximum(norm - 2.0 * inner + square, 0.0)
-    return misfit
-
-
-def values_misfit(F: Array, W1: Array, R: Array) -> Array:
-    """‖F - R W1ᵀ‖²: (...)."""
-    residual = F.mT - W1 @ R.mT
-    misfit: Array = np.sum(residual * residual, axis=(-2, -1))
-    return misfit
+    result: Array = np.maximum(norm - 2.0 * inner + square, EPS * norm)
+    return result

@@ -11,7 +11,7 @@ from unbraid.errors import check_number
 from unbraid.methods.base import Method
 from unbraid.polish import Polish
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.stopping import Stopping
 
@@ -30,10 +30,11 @@ class AlternatingMethod(Method):
 
     weighted: ClassVar[bool] = True
     coupled: ClassVar[bool] = True
+    compressible: ClassVar[bool] = True
     anchored: bool
     normalised: bool
 
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> AlternatingProjection:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> AlternatingProjection:
         """The sweeps."""
         return AlternatingProjection(
             samples, basis, projection, self.coupling, self.anchored, self.normalised, self.offset, self.evenness

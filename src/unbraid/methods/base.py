@@ -10,7 +10,7 @@ from unbraid.bases import Basis
 from unbraid.coupling import Coupling
 from unbraid.polish import Polish
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 from unbraid.starts import Search
 from unbraid.stopping import Stopping
 
@@ -25,6 +25,8 @@ class Method(ABC):
         Whether its sweeps know weights of samples.
     coupled
         Whether λ has a say in its sweeps.
+    compressible
+        Whether its sweeps find the same in compressed Jacobians.
     name
         What to call it in results.
     basis
@@ -47,6 +49,7 @@ class Method(ABC):
 
     weighted: ClassVar[bool] = False
     coupled: ClassVar[bool] = False
+    compressible: ClassVar[bool] = False
     name: str
     basis: Basis
     stopping: Stopping
@@ -58,5 +61,5 @@ class Method(ABC):
     polish: Polish | None = None
 
     @abstractmethod
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> Search[Any]:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Search[Any]:
         """The solver that starts go through, on given samples."""

@@ -10,7 +10,7 @@ from unbraid.coupling import FixedCoupling
 from unbraid.errors import SettingError, check_number
 from unbraid.methods.base import Method
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 from unbraid.solvers.filtered import Filtered
 from unbraid.stopping import Stopping
 
@@ -24,9 +24,9 @@ class FilteredMethod(Method):
     penalty: float
     sides: tuple[str, ...]
 
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> Filtered:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Filtered:
         """The sweeps."""
-        return Filtered(samples, basis, projection, self.coupling.final, self.penalty, self.sides)
+        return Filtered(samples.gathered(), basis, projection, self.coupling.final, self.penalty, self.sides)
 
 
 def decuyper2022(

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.bases import Basis, Polynomial
+from unbraid.checks import numbers
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, check_number
 from unbraid.methods.base import Method
-from unbraid.problem import numbers
 from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
 from unbraid.solvers.decomposition import Decomposition
 from unbraid.solvers.joint import JointProjection
 from unbraid.stopping import Stopping
@@ -24,9 +24,9 @@ from unbraid.stopping import Stopping
 class DecompositionMethod(Method):
     """An unstructured decomposition of the Jacobians, then functions through what it found."""
 
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> Decomposition:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Decomposition:
         """The decomposition."""
-        return Decomposition(samples, basis, projection, self.coupling.final, self.offset)
+        return Decomposition(samples.gathered(), basis, projection, self.coupling.final, self.offset)
 
 
 def dreesen2015(
@@ -77,7 +77,7 @@ class JointMethod(Method):
 
     weight: Array | None = field(default=None, compare=False)
 
-    def solver(self, samples: Samples, basis: Basis, projection: Projection) -> JointProjection:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> JointProjection:
         """The sweeps."""
         if self.weight is not None and len(self.weight) != samples.weight.size:
             raise DataError(
@@ -85,7 +85,7 @@ class JointMethod(Method):
                 f"Jacobian (n·m, outputs first), got shape {self.weight.shape}."
             )
         return JointProjection(
-            samples, basis, projection, self.coupling, False, True, self.offset, self.evenness, entry_weight=self.weight
+            samples.gathered(), basis, projection, self.coupling, False, True, self.offset, self.evenness, self.weight
         )
 
 

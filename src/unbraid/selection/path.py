@@ -65,7 +65,7 @@ class Path:
 
     def _engage(self, workers: Workers) -> int:
         """How many there are now: those of a cluster come and go."""
-        self.running = workers.count
+        self.running = workers.engaged()
         return self.running
 
     @property

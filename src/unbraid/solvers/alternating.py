@@ -8,9 +8,10 @@ the coupling λ, whether the model carries an output offset, and how evenly knot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,10 +19,11 @@ from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
 from unbraid.coupling import Coupling
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
-from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.projection import Projection, Targets, targets
+from unbraid.samples import Samples, SampleSet
 from unbraid.trace import Event, EventKind
 
 
@@ -29,33 +31,35 @@ from unbraid.trace import Event, EventKind
 class State:
     """A batch of B starts between two sweeps.
 
-    G and R are (B, S, r). T = Jᵀ G, GG = Gᵀ G, CT (T contracted with W0) and gram = GG ∘ W0 W0ᵀ belong to
-    these G and W0: they serve the measure of this sweep and the W1 and W0 steps of the next.
+    T = Jᵀ G, GG = Gᵀ G, CT (T contracted with W0), gram = GG ∘ W0 W0ᵀ, FR = Fᵀ R and RR = Rᵀ R belong to the slopes G
+    and values R (B, S, r) that W0 and a stand for: they serve the measure of this sweep and the W1 and W0 steps of the
+    next. With an output offset F and R are centred; `mean` (B, 1, r) is that of R.
     """
 
-    samples: Samples
+    samples: SampleSet
     W0: Array
     W1: Array
     placement: Placement
     a: Array
-    G: Array
-    R: Array | None
     T: Array
     GG: Array
     CT: Array
     gram: Array
+    FR: Array | None
+    RR: Array | None
+    mean: Array | None
     sweep: int
     rngs: tuple[np.random.Generator, ...]
 
 
-@dataclass(frozen=True)
-class GivenModel:
-    """A model to start from, in the solver's units: W0 (r, m), W1 (n, r), slopes G and values R (S, r)."""
+class StateSums(NamedTuple):
+    """What blocks of samples add to a state: Gᵀ J (B, r, n·m) in the user's units, GG, FR, RR, and the sum of R."""
 
-    W0: Array
-    W1: Array
-    G: Array
-    R: Array
+    GJ: Array
+    GG: Array
+    FR: Array | None
+    RR: Array | None
+    R: Array | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class AlternatingProjection:
     """The solver, on given samples. See the module's text for its parts."""
 
     resolution: ClassVar[float] = 1e-14
-    samples: Samples
+    samples: SampleSet
     basis: Basis
     projection: Projection
     coupling: Coupling
@@ -79,25 +83,25 @@ class AlternatingProjection:
         the constraints, so that the order of the samples does not matter.
         """
         data = self.samples
-        m = data.X.shape[-1]
-        W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
+        W0 = np.stack([rng.standard_normal((rank, data.m)) for rng in rngs])
         z = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
         length = np.linalg.norm(W0, axis=-1, keepdims=True)
         W0 = W0 / np.where(length > 0.0, length, 1.0)
-        placement, at, _ = self._place(data, W0)
-        return self._state(data, W0, placement, at, self.projection.feasible(placement, z), tuple(rngs))
+        placement = placed(self.basis, data, W0, self.evenness)
+        return self._state(data, W0, placement, self.projection.feasible(placement, z), tuple(rngs))
 
     def project_model(self, model: GivenModel) -> Iterates:
         """The model nearest to a given one in the basis and its constraints, as a batch of one."""
-        placement, at, _ = self._place(self.samples, model.W0[None])
-        a = self.projection(placement, at, model.G.T[None], model.R.T[None], max(self.coupling.final, 1.0))
-        return Iterates(model.W0[None], model.W1[None], placement, a)
+        W0 = model.W0[None]
+        placement = placed(self.basis, self.samples, W0, self.evenness)
+        coupling = max(self.coupling.final, 1.0)
+        near = self.samples.sum(given_targets, placement, W0, model.at, coupling, width=W0.shape[1])
+        return Iterates(W0, model.W1[None], placement, self.projection.nearest(placement, near, coupling))
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
         one = self.project_model(model)
-        placement, at, _ = self._place(self.samples, one.W0)
-        return self._state(self.samples, one.W0, placement, at, one.a, (rng,), one.W1)
+        return self._state(self.samples, one.W0, one.placement, one.a, (rng,), one.W1)
 
     def finish(self, run: Run) -> Run:
         """What the loop gave is complete already."""
@@ -117,32 +121,42 @@ class AlternatingProjection:
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
             events += happened(EventKind.REVIVED, sweep, dead)
-        placement, at, u = self._place(data, W0)
-        a = self._functions(state, W0, W1, placement, at, coupling)
-        a, constant = self.projection.replace_constant(placement, at, u, a, coupling)
+        placement = placed(self.basis, data, W0, self.evenness)
+        a = self._functions(state, W0, W1, placement, coupling)
+
+        def stand_in() -> Targets:
+            return data.sum(leaky_targets, self.projection, placement, W0, coupling, width=W0.shape[-2])
+
+        a, constant = self.projection.replace_constant(placement, a, stand_in, coupling)
         if constant.any():
             events += happened(EventKind.REPLACED, sweep, constant)
-        return self._state(data, W0, placement, at, a, state.rngs, W1, sweep), events
+        return self._state(data, W0, placement, a, state.rngs, W1, sweep), events
 
-    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, at: Any, coupling: float) -> Array:
+    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
         """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
         data = state.samples
-        if self.anchored:
-            G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
-        else:
-            G = factors.least_norm_slopes(data.jacobians, data.weight, W1, W0)
-        R = self._values_step(data, W1, state.R)
-        return self.projection(placement, at, G.mT, None if R is None else R.mT, coupling, data.rows)
+        free = FreeStep(
+            data.weight,
+            W0,
+            W1,
+            placement,
+            coupling,
+            (state.W0, state.placement, state.a) if self.anchored else None,
+            self._center(data),
+            state.mean if self.offset else None,
+        )
+        near = data.sum(free_targets, free, width=W0.shape[-2])
+        return self.projection.nearest(placement, near, coupling if data.has_values else 0.0)
 
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
         data = state.samples
-        jacobian = factors.jacobian_misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
+        jacobian = factors.misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
         scale = data.norm
-        if data.F is None or state.R is None:
+        if state.FR is None or state.RR is None:
             return Measure(jacobian / scale, jacobian / scale)
-        F, R = self._centred(data, data.F), self._centred(data, state.R)
-        values = factors.values_misfit(data.rooted(F), state.W1, data.rooted(R))
+        square = data.values_norm if self.offset else data.raw_values_norm
+        values = factors.misfit(state.FR, state.RR, state.W1, square)
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
     def settled(self, state: State) -> bool:
@@ -162,70 +176,51 @@ class AlternatingProjection:
             W1=state.W1[index],
             placement=state.placement.select(index),
             a=state.a[index],
-            G=state.G.mT[index].mT,
-            R=None if state.R is None else state.R.mT[index].mT,
             T=state.T[index],
             GG=state.GG[index],
             CT=state.CT[index],
             gram=state.gram[index],
+            FR=None if state.FR is None else state.FR[index],
+            RR=None if state.RR is None else state.RR[index],
+            mean=None if state.mean is None else state.mean[index],
             rngs=tuple(state.rngs[i] for i in index),
         )
 
+    def _center(self, data: SampleSet) -> Array | None:
+        """The mean of the values, where an output offset takes it."""
+        return data.mean_values if self.offset and data.has_values else None
+
     def _state(
         self,
-        data: Samples,
+        data: SampleSet,
         W0: Array,
         placement: Placement,
-        at: Any,
         a: Array,
         rngs: tuple[np.random.Generator, ...],
         W1: Array | None = None,
         sweep: int = 0,
     ) -> State:
         """The state of given functions, with the products that the next sweep needs."""
-        values, slopes = placement.value_and_slope(a, at)
-        G, R = slopes.mT, None if data.F is None else values.mT
-        wG = data.weighted(G)
-        T = factors.jacobian_products(data.jacobians, data.weight, wG)
-        GG, CT = G.mT @ wG, factors.contract_inputs(T, W0)
+        sums = data.sum(state_sums, W0, placement, a, self._center(data), width=W0.shape[-2])
+        T = sums.GJ.mT * data.weight[..., None]
+        CT = factors.contract_inputs(T, W0)
         if W1 is None:
-            W1 = np.zeros((len(W0), data.weight.shape[-1] // W0.shape[-1], W0.shape[-2]))
-        return State(data, W0, W1, placement, a, G, R, T, GG, CT, GG * (W0 @ W0.mT), sweep, rngs)
-
-    def _place(self, data: Samples, W0: Array) -> tuple[Placement, Any, Array]:
-        """The basis placed on u = W0 x, and u (B, r, S), prepared and as it is."""
-        u = W0 @ data.X.mT
-        placement = self.basis.place(u, self.evenness)
-        return placement, placement.at(u), u
+            W1 = np.zeros((len(W0), data.n, W0.shape[-2]))
+        RR, mean = sums.RR, None if sums.R is None else sums.R / data.size
+        if self.offset and RR is not None and mean is not None:
+            RR = RR - data.size * (mean.mT @ mean)
+        gram = sums.GG * (W0 @ W0.mT)
+        return State(data, W0, W1, placement, a, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
 
     def _outer(self, state: State, coupling: float) -> Array:
         """The W1 step, from Jacobians and values."""
-        FR: Array | float = 0.0
-        RR: Array | float = 0.0
-        data = state.samples
-        if data.F is not None and state.R is not None:
-            R = self._centred(data, state.R)
-            wR = data.weighted(R)
-            FR = coupling * (self._centred(data, data.F).mT @ wR)
-            RR = coupling * (R.mT @ wR)
-        return factors.outer_step(state.CT, state.gram, FR, RR)
+        if state.FR is None or state.RR is None:
+            return factors.outer_step(state.CT, state.gram, 0.0, 0.0)
+        return factors.outer_step(state.CT, state.gram, coupling * state.FR, coupling * state.RR)
 
     def _inner(self, state: State, W1: Array) -> Array:
         """The W0 step, from Jacobians."""
         return factors.inner_step(state.T, W1, state.GG)
-
-    def _values_step(self, data: Samples, W1: Array, R: Array | None) -> Array | None:
-        """The R step, or None without values."""
-        if data.F is None or R is None:
-            return None
-        F = self._centred(data, data.F)
-        if self.anchored:
-            return factors.nearest_values(F, W1, self._centred(data, R))
-        return factors.least_norm_values(F, W1)
-
-    def _centred(self, data: Samples, values: Array) -> Array:
-        """Values (..., S, ·) less their mean over samples, where an output offset takes the mean."""
-        return values - data.mean(values) if self.offset else values
 
     def _coupling_events(self, state: State, coupling: float) -> list[tuple[int, Event]]:
         before = self.coupling.at(max(state.sweep - 1, 0))
@@ -233,6 +228,93 @@ class AlternatingProjection:
             return []
         event = Event(state.sweep + 1, EventKind.COUPLING_RAISED, value=coupling)
         return [(start, event) for start in range(len(state.W0))]
+
+
+def placed(basis: Basis, data: SampleSet, W0: Array, evenness: float) -> Placement:
+    """The basis placed on u = W0 x."""
+    u = data.inputs_for_knots(W0)
+    placement = basis.place(u, evenness)
+    return placement if u.shape[-1] == data.size else placement.of_samples(u.shape[-1], data.size)
+
+
+@dataclass(frozen=True)
+class FreeStep:
+    """The G and R steps of a sweep, and the projection that follows: the same for all blocks of samples.
+
+    `before` has (W0, placement, a) of the last iterate where its slopes and values say which minimiser is taken;
+    `center` (n) and `mean` (r) are those of F and of its values, where an output offset takes them.
+    """
+
+    weight: Array
+    W0: Array
+    W1: Array
+    placement: Placement
+    coupling: float
+    before: tuple[Array, Placement, Array] | None
+    center: Array | None
+    mean: Array | None
+
+    @cached_property
+    def _from_jacobians(self) -> Array:
+        return factors.slopes_operator(self.weight, self.W1, self.W0)
+
+    @cached_property
+    def _from_values(self) -> Array:
+        return factors.pseudo_inverse_of(self.W1)
+
+    def slopes(self, block: Samples) -> Array:
+        """G at the samples of a block, (B, S, r)."""
+        G = (self._from_jacobians @ block.jacobians.mT).mT
+        if self.before is None or not factors.slopes_are_open(self.W1, self.W0):
+            return G
+        return G + (factors.undetermined_slopes(self.W1, self.W0) @ block.at(*self.before).slopes.mT).mT
+
+    def values(self, block: Samples) -> Array | None:
+        """R at the samples of a block, (B, S, r), or None without values."""
+        if block.F is None:
+            return None
+        F = block.F if self.center is None else block.F - self.center
+        if self.before is None or not factors.values_are_open(self.W1):
+            return (self._from_values @ F.mT).mT
+        R = block.at(*self.before).values
+        return factors.nearest_values(F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
+
+
+def free_targets(block: Samples, free: FreeStep) -> Targets:
+    """G and R as if they were free, to be projected."""
+    G, R = free.slopes(block), free.values(block)
+    _, at = block.inputs(free.W0, free.placement)
+    return targets(free.placement, at, G.mT, None if R is None else R.mT, free.coupling, block.rows)
+
+
+def given_targets(
+    block: Samples,
+    placement: Placement,
+    W0: Array,
+    functions: Callable[[Array], tuple[Array, Array]],
+    coupling: float,
+) -> Targets:
+    """Slopes and values of a given model, to be projected."""
+    G, R = functions(block.X)
+    return targets(placement, placement.at(W0 @ block.X.mT), G.T[None], R.T[None], coupling)
+
+
+def leaky_targets(block: Samples, projection: Projection, placement: Placement, W0: Array, coupling: float) -> Targets:
+    """What stands in for branches without any slope, to be projected."""
+    u = W0 @ block.X.mT
+    slopes, values = projection.leaky(u)
+    return targets(placement, placement.at(u), slopes, values, coupling)
+
+
+def state_sums(block: Samples, W0: Array, placement: Placement, a: Array, center: Array | None) -> StateSums:
+    """What a block adds to the state of given functions; `center` is the mean of F where it does not count."""
+    here = block.at(W0, placement, a)
+    wG = block.weighted(here.slopes)
+    GJ, GG = wG.mT @ block.jacobians, here.slopes.mT @ wG
+    if block.F is None:
+        return StateSums(GJ, GG, None, None, None)
+    F, wR = block.F if center is None else block.F - center, block.weighted(here.values)
+    return StateSums(GJ, GG, F.mT @ wR, here.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
 
 
 def happened(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:

@@ -15,11 +15,12 @@ import numpy as np
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis
 from unbraid.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel, happened
+from unbraid.solvers.alternating import happened
 from unbraid.solvers.joint import joint_coefficients
 from unbraid.solvers.linearised import Linearised
 from unbraid.trace import Event, EventKind
@@ -59,7 +60,7 @@ class Decomposition:
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model's factors."""
-        return self._state(model.W0[None], model.W1[None], model.G[None], 0, (rng,))
+        return self._state(model.W0[None], model.W1[None], model.at(self.samples.X)[0][None], 0, (rng,))
 
     def project_model(self, model: GivenModel) -> Iterates:
         """The given directions, with functions fitted to the data."""
@@ -85,7 +86,7 @@ class Decomposition:
         """The residual of the decomposition."""
         W0 = state.W0
         CT, gram = factors.contract_inputs(state.T, W0), state.GG * (W0 @ W0.mT)
-        misfit = factors.jacobian_misfit(CT, gram, state.W1, self.samples.jacobian_norm) / self.samples.norm
+        misfit = factors.misfit(CT, gram, state.W1, self.samples.jacobian_norm) / self.samples.norm
         return Measure(misfit, misfit)
 
     def settled(self, state: State) -> bool:
@@ -112,7 +113,7 @@ class Decomposition:
     def finish(self, run: Run) -> Run:
         """The directions of a run with functions fitted to the data, and the objective of that model."""
         best = self._with_functions(run.best.W0, run.best.W1)
-        jacobian, values = Linearised.at(self.samples, self.coupling, self.offset, best).misfits()
+        jacobian, values = Linearised(self.samples, self.coupling, self.offset, best).misfits()
         return replace(run, best=best, objective=float((jacobian + self.coupling * values)[0] / self.samples.norm))
 
     def _state(self, W0: Array, W1: Array, G: Array, sweep: int, rngs: tuple[np.random.Generator, ...]) -> State:
@@ -126,7 +127,7 @@ class Decomposition:
         if self.samples.F is None:
             a = joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u), self.projection)
             return replace(it, a=a)
-        here = Linearised.at(replace(self.samples, J=None), 1.0, self.offset, it)
+        here = Linearised(self.samples.without_jacobians(), 1.0, self.offset, it)
         r, first = it.a.shape[1], W1.shape[-2] + W0.shape[-1]
         N, b = here.normal_matrix()[:, :, first:, :, first:], here.descent()[..., first:]
         penalty = placement.chosen_penalty(N, b, here.misfits()[1], self.samples.F.size)

@@ -21,13 +21,13 @@ import numpy as np
 from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, NormalEquations
 from unbraid.gauge import directions
+from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Measure, Run
 from unbraid.kernels import factors
 from unbraid.kernels.differences import formula
 from unbraid.kernels.quadratics import minimise
 from unbraid.projection import Projection
 from unbraid.samples import Samples
-from unbraid.solvers.alternating import GivenModel
 from unbraid.solvers.linearised import Linearised
 from unbraid.trace import Event
 
@@ -71,11 +71,11 @@ class Filtered:
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
-        return State(directions(model.W0[None]), model.W1[None], centred(model.R[None]), 0)
+        return State(directions(model.W0[None]), model.W1[None], centred(model.at(self.samples.X)[1][None]), 0)
 
     def project_model(self, model: GivenModel) -> Iterates:
         """Functions of the basis through the values of a given model."""
-        return self._with_functions(model.W0[None], model.W1[None], model.R[None])
+        return self._with_functions(model.W0[None], model.W1[None], model.at(self.samples.X)[1][None])
 
     def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
         """One sweep: W0, V, W1, start by start."""
@@ -109,7 +109,7 @@ class Filtered:
 
     def finish(self, run: Run) -> Run:
         """The same run with the objective of the model that it ended with."""
-        jacobian, values = Linearised.at(self.samples, self.coupling, True, run.best).misfits()
+        jacobian, values = Linearised(self.samples, self.coupling, True, run.best).misfits()
         return replace(run, objective=float((jacobian + self.coupling * values)[0] / self.samples.norm))
 
     @property
@@ -218,8 +218,9 @@ class Filtered:
             alone = gram[..., None, :, None, :], right[..., None, :]
             chosen = placement.chosen_penalty(*alone, square, u.shape[-1])
             penalty = None if chosen is None else chosen[..., 0, :, :]
-        normal = NormalEquations(gram, right, design.mean(axis=-2), penalty)
-        return Iterates(W0, W1, placement, self.projection.solve(placement, normal, values.mean(axis=-1)))
+        normal = NormalEquations(gram, right, design.sum(axis=-2))
+        a = self.projection.solve(placement, normal, u.shape[-1], values.mean(axis=-1), penalty)
+        return Iterates(W0, W1, placement, a)
 
 
 def slopes(u: Array, V: Array, side: str) -> Array:

@@ -18,8 +18,9 @@ from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.bases import Basis, Placement
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Iterates, Measure
-from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.projection import Projection, Targets, targets
+from unbraid.samples import Samples, SampleSet
+from unbraid.solvers.alternating import placed
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, DenseModel, LocalModel, ProductModel, turning_frames
 from unbraid.trace import Event
@@ -53,7 +54,7 @@ class GaussNewton:
     """
 
     resolution: ClassVar[float] = 0.0
-    samples: Samples
+    samples: SampleSet
     basis: Basis
     projection: Projection
     coupling: float
@@ -122,7 +123,7 @@ class GaussNewton:
 
     def linearised(self, iterates: Iterates) -> Linearised:
         """Models at the samples, to first order."""
-        return Linearised.at(self.samples, self.coupling, self.offset, iterates)
+        return Linearised(self.samples, self.coupling, self.offset, iterates)
 
     def _measured(self, at: Linearised) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and the objective, (B,) each."""
@@ -181,15 +182,38 @@ class GaussNewton:
 
     def placed_anew(self, iterates: Iterates) -> Iterates:
         """Unit rows of W0, branches of unit slope, and knots placed on today's u."""
-        at = self.linearised(iterates)
+        r = iterates.W0.shape[1]
         length = row_lengths(iterates.W0)
         length = np.where(length > 0.0, length, 1.0)
         W0 = iterates.W0 / length[..., None]
-        G = at.slopes.mT * length[..., None]
-        size = np.sqrt(np.mean(G * G, axis=-1))
+        size = length * np.sqrt(self.samples.sum(slope_squares, iterates, width=r) / self.samples.size)
         size = np.where(size > 0.0, size, 1.0)
-        u = W0 @ self.samples.X.T
-        placement = self.basis.place(u, self.evenness).keeping(iterates.placement)
-        slopes, values = G / size[..., None], at.values.mT / size[..., None]
-        a = self.projection(placement, placement.at(u), slopes, values, max(self.coupling, 1.0))
+        placement = placed(self.basis, self.samples, W0, self.evenness).keeping(iterates.placement)
+        same = SameFunctions(iterates, W0, length / size, 1.0 / size, placement, max(self.coupling, 1.0))
+        a = self.projection.nearest(placement, self.samples.sum(same_targets, same, width=r), same.coupling)
         return Iterates(W0, iterates.W1 * size[:, None, :], placement, a)
+
+
+@dataclass(frozen=True)
+class SameFunctions:
+    """Functions to be put on other knots: models, their inputs in other units, and what scales slopes and values."""
+
+    iterates: Iterates
+    W0: Array
+    slopes: Array
+    values: Array
+    placement: Placement
+    coupling: float
+
+
+def same_targets(block: Samples, same: SameFunctions) -> Targets:
+    """Slopes and values as they are, to be projected."""
+    at = block.at(same.iterates.W0, same.iterates.placement, same.iterates.a)
+    _, inputs = block.inputs(same.W0, same.placement)
+    G, R = at.slopes.mT * same.slopes[..., None], at.values.mT * same.values[..., None]
+    return targets(same.placement, inputs, G, R, same.coupling)
+
+
+def slope_squares(block: Samples, iterates: Iterates) -> Array:
+    """The sum of g'² over samples, (B, r)."""
+    return np.asarray(np.sum(block.at(iterates.W0, iterates.placement, iterates.a).slopes ** 2, axis=-2))

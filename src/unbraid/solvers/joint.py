@@ -31,8 +31,12 @@ class JointProjection(AlternatingProjection):
 
     entry_weight: Array | None = None
 
-    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, at: Any, coupling: float) -> Array:
+    samples: Samples
+
+    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
+        assert isinstance(state.samples, Samples)
         u = W0 @ state.samples.X.mT
+        at = placement.at(u)
         return joint_coefficients(state.samples, W0, W1, placement, u, at, self.projection, self.entry_weight)
 
     def _outer(self, state: State, coupling: float) -> Array:

@@ -10,18 +10,19 @@ means for the slopes is δG (M1 ∘ M0) + G (A1 ∘ M0 + M1 ∘ A0)ᵀ, (S, r), 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray, blocks
+from unbraid.arrays import Array, IndexArray
 from unbraid.iterate import Iterates
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
-from unbraid.samples import Samples
+from unbraid.samples import SampleSet
+from unbraid.solvers import first_order
+from unbraid.solvers.first_order import Center
 from unbraid.solvers.penalties import Penalty
 
 
@@ -29,65 +30,33 @@ from unbraid.solvers.penalties import Penalty
 class Linearised:
     """A batch of models on given samples, at one λ; `offset`: an output offset takes the mean of the values.
 
-    u, branch inputs, is (B, r, S), and `prepared` for the placement; slopes and values of the branches are (B, S, r).
+    Where u has left the knots, the last pieces of branches go on.
     """
 
-    samples: Samples
+    samples: SampleSet
     coupling: float
     offset: bool
     iterates: Iterates
-    u: Array
-    prepared: Any
-    slopes: Array
-    values: Array
-
-    @classmethod
-    def at(cls, samples: Samples, coupling: float, offset: bool, iterates: Iterates) -> Self:
-        """Branches at the samples; where u has left the knots, their last pieces go on."""
-        u = iterates.W0 @ samples.X.T
-        prepared = iterates.placement.at(u)
-        values, slopes = iterates.placement.value_and_slope(iterates.a, prepared)
-        return cls(samples, coupling, offset, iterates, u, prepared, slopes.mT, values.mT)
 
     def take(self, index: IndexArray) -> Self:
         """Some of the starts."""
-        iterates, u = self.iterates.take(index), self.u[index]
-        return replace(
-            self,
-            iterates=iterates,
-            u=u,
-            prepared=iterates.placement.at(u),
-            slopes=self.slopes[index],
-            values=self.values[index],
-        )
+        return type(self)(self.samples, self.coupling, self.offset, self.iterates.take(index))
+
+    @property
+    def _rank(self) -> int:
+        return int(self.iterates.W0.shape[-2])
 
     @cached_property
-    def curvature(self) -> Array:
-        """G'' at the samples, (B, S, r)."""
-        return self.iterates.placement.evaluate(self.iterates.a, self.prepared, 2).mT
-
-    def _centred(self, values: Array) -> Array:
-        """Values (B, S, ·) less their mean over samples, where an output offset takes the mean."""
-        return values - self.samples.mean(values) if self.offset else values
-
-    def _values_residual(self) -> Array:
-        """F - F̂, (B, S, n), with the best output offset where there is one."""
-        assert self.samples.F is not None
-        residual = self.samples.F - self.values @ self.iterates.W1.mT
-        return residual - self.samples.mean_residual(residual) if self.offset else residual
+    def _center(self) -> Center:
+        """What an output offset takes of values and residuals: their means."""
+        if not self.offset or not self.samples.has_values:
+            return Center(np.zeros(()), np.zeros(()))
+        sums = self.samples.sum(first_order.value_totals, self.iterates, width=self._rank)
+        return Center(sums.values / self.samples.size, sums.residual / self.samples.known_weight)
 
     def misfits(self) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and ‖F - F̂‖², (B,) each, from residuals, so exact to their own last digits."""
-        jacobian, values = np.zeros(len(self.u)), np.zeros(len(self.u))
-        if self.samples.J is not None:
-            directions = factors.khatri_rao(self.iterates.W1, self.iterates.W0).mT
-            for part in blocks(len(self.samples.X), directions.shape[-1]):
-                residual = self.samples.jacobian(part) - self.slopes[:, part] @ directions
-                jacobian += np.sum(residual * self.samples.weighted_jacobian(residual, part), axis=(-2, -1))
-        if self.samples.F is not None:
-            residual = self._values_residual()
-            values += np.sum(residual * self.samples.weighted_values(residual), axis=(-2, -1))
-        return jacobian, values
+        return self.samples.sum(first_order.misfits, self.iterates, self._center, width=self._rank)
 
     @cached_property
     def penalty(self) -> Penalty | None:
@@ -96,80 +65,59 @@ class Linearised:
 
     def penalty_value(self) -> Array:
         """What it amounts to, (B,)."""
-        return np.zeros(len(self.u)) if self.penalty is None else self.penalty.value()
+        return np.zeros(len(self.iterates.W0)) if self.penalty is None else self.penalty.value()
 
     def descent(self) -> Array:
         """Minus half the gradient of the objective, (B, r, q)."""
-        W0, W1 = self.iterates.W0, self.iterates.W1
-        (B, n, r), m = W1.shape, W0.shape[-1]
-        explicit = np.zeros((B, r, n + m))
-        to_slopes = to_values = None
-        if self.samples.J is not None:
-            directions = factors.khatri_rao(W1, W0)
-            to_slopes, T = np.empty_like(self.slopes), np.zeros((B, n * m, r))
-            for part in blocks(len(self.samples.X), n * m):
-                G = self.slopes[:, part]
-                residual = self.samples.weighted_jacobian(self.samples.jacobian(part) - G @ directions.mT, part)
-                to_slopes[:, part] = residual @ directions
-                T += residual.mT @ G
-            explicit[..., :n] += factors.contract_inputs(T, W0).mT
-            explicit[..., n:] += factors.contract_outputs(T, W1).mT
-        if self.samples.F is not None:
-            residual = self.coupling * self.samples.weighted_values(self._values_residual())
-            to_values = residual @ W1
-            explicit[..., :n] += (residual.mT @ self._centred(self.values)).mT
-        from_penalty = None if self.penalty is None else self.penalty.descent()
-        return self._pulled_back(explicit, to_slopes, to_values, from_penalty)
-
-    def _pulled_back(
-        self, explicit: Array, to_slopes: Array | None, to_values: Array | None, more: tuple[Array, Array] | None
-    ) -> Array:
-        """Σ_s φ to_slopes + ψ to_values for every branch, (B, S, r) each, added to what is explicit in (w1, w0).
-
-        `more` is added for w1 and a.
-        """
-        n = self.iterates.W1.shape[-2]
-        push = np.zeros_like(self.slopes)
-        if to_slopes is not None:
-            push += to_slopes * self.curvature
-        if to_values is not None:
-            push += to_values * self.slopes
-        explicit[..., n:] += push.mT @ self.samples.X
-        slopes = np.zeros_like(self.slopes) if to_slopes is None else to_slopes
-        values = None if to_values is None else to_values.mT
-        a = self.iterates.placement.adjoint(self.prepared, slopes.mT, values)
-        if more is not None:
-            explicit[..., :n] += more[0]
-            a += more[1]
-        return np.concatenate([explicit, a], axis=-1)
+        W0, W1, n = self.iterates.W0, self.iterates.W1, self.iterates.W1.shape[-2]
+        sums = self.samples.sum(first_order.descent, self.iterates, self.coupling, self._center, width=self._rank)
+        result = np.concatenate([np.zeros((*W0.shape[:2], n + W0.shape[-1])), sums.a], axis=-1)
+        result[..., n : n + W0.shape[-1]] += sums.w0
+        if sums.T is not None:
+            result[..., :n] += factors.contract_inputs(sums.T, W0).mT
+            result[..., n : n + W0.shape[-1]] += factors.contract_outputs(sums.T, W1).mT
+        if sums.FR is not None:
+            result[..., :n] += sums.FR.mT
+        return result if self.penalty is None else self._with_penalty(result, self.penalty.descent())
 
     def product(self, change: Array) -> Array:
         """The Gauss–Newton matrix times changes (B, r, q) of the unknowns."""
         W0, W1 = self.iterates.W0, self.iterates.W1
         n, m = W1.shape[-2], W0.shape[-1]
-        dW1, dW0, da = change[..., :n].mT, change[..., n : n + m], change[..., n + m :]
-        du = self.samples.X @ dW0.mT
-        dvalues, dslopes = self.iterates.placement.value_and_slope(da, self.prepared)
+        dW1, dW0 = change[..., :n].mT, change[..., n : n + m]
+        dmean = self._mean_change(change)
+        sums = self.samples.sum(
+            first_order.product, self.iterates, self.coupling, self._center, change, dmean, width=self._rank
+        )
         M1, M0, A1, A0 = W1.mT @ W1, W0 @ W0.mT, W1.mT @ dW1, W0 @ dW0.mT
-        explicit = np.zeros((*change.shape[:-1], n + m))
-        to_slopes = to_values = None
-        if self.samples.J is not None:
-            G, dG = self.slopes, du * self.curvature + dslopes.mT
-            to_slopes = self.samples.weighted(dG @ (M1 * M0) + G @ (A1 * M0 + M1 * A0).mT)
-            GG, mixed = self._slopes_gram, dG.mT @ self.samples.weighted(G)
-            explicit[..., :n] += (dW1 @ (GG * M0) + W1 @ (mixed * M0 + GG * A0.mT)).mT
-            explicit[..., n:] += (A1 * GG + M1 * mixed.mT) @ W0 + (M1 * GG) @ dW0
-        if self.samples.F is not None:
-            R, dR = self._centred(self.values), self._centred(du * self.slopes + dvalues.mT)
-            to_values = self.coupling * self.samples.weighted(dR @ M1 + R @ A1.mT)
-            wR = self.samples.weighted(R)
-            explicit[..., :n] += self.coupling * (dW1 @ (R.mT @ wR) + W1 @ (dR.mT @ wR)).mT
-        from_penalty = None if self.penalty is None else self.penalty.product(dW1.mT, da)
-        return self._pulled_back(explicit, to_slopes, to_values, from_penalty)
+        result = np.concatenate([np.zeros((*W0.shape[:2], n + m)), sums.a], axis=-1)
+        result[..., n : n + m] += sums.w0
+        if sums.GG is not None and sums.GG_change is not None:
+            result[..., :n] += (dW1 @ (sums.GG * M0) + W1 @ (sums.GG_change * M0 + sums.GG * A0.mT)).mT
+            result[..., n : n + m] += (A1 * sums.GG + M1 * sums.GG_change.mT) @ W0 + (M1 * sums.GG) @ dW0
+        if sums.RR is not None and sums.RR_change is not None:
+            result[..., :n] += self.coupling * (dW1 @ sums.RR + W1 @ sums.RR_change).mT
+        if self.penalty is None:
+            return result
+        return self._with_penalty(result, self.penalty.product(dW1.mT, change[..., n + m :]))
+
+    def _mean_change(self, change: Array) -> Array:
+        """The mean of δR over samples, (B, 1, r), where an output offset takes it: linear in the change."""
+        if not self.offset or not self.samples.has_values:
+            return np.zeros(())
+        n = self.iterates.W1.shape[-2]
+        return np.asarray(np.sum(self._mean_features * change[..., n:], axis=-1)[:, None, :])
 
     @cached_property
-    def _slopes_gram(self) -> Array:
-        return self.slopes.mT @ self.samples.weighted(self.slopes)
+    def _mean_features(self) -> Array:
+        """The mean of ψ over samples, (B, r, m + K)."""
+        return self.samples.sum(first_order.feature_totals, self.iterates, width=self._rank) / self.samples.size
+
+    def _with_penalty(self, result: Array, more: tuple[Array, Array]) -> Array:
+        """A gradient or product (B, r, q) with what the penalty adds to it in w1 and a."""
+        result[..., : more[0].shape[-1]] += more[0]
+        result[..., -more[1].shape[-1] :] += more[1]
+        return result
 
     def normal_matrix(self) -> Array:
         """The Gauss–Newton matrix (B, r, q, r, q).
@@ -177,7 +125,7 @@ class Linearised:
         Entries that are not known count in it as if they were fitted exactly, which keeps its structure: it is that of
         a function which lies above the objective and touches it here, so steps still lead down, in smaller strides.
         """
-        N = kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(together))
+        N = kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(one_by_one=False))
         if self.penalty is not None:
             every = np.arange(N.shape[1])
             own = N[:, every, :, every, :].swapaxes(0, 1)
@@ -189,46 +137,15 @@ class Linearised:
         """Its blocks of each branch with itself, (B·r, 1, q, 1, q)."""
         W0, W1 = self.iterates.W0, self.iterates.W1
         n, m = W1.shape[-2], W0.shape[-1]
-        N = kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one))
+        N = kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one=True))
         if self.penalty is not None:
-            self.penalty.add_to(N.reshape(*self.u.shape[:2], *N.shape[-3::2]))
+            self.penalty.add_to(N.reshape(*W0.shape[:2], *N.shape[-3::2]))
         return N
 
-    def _moments(self, arranged: Callable[[Array], Array]) -> kernel.Moments:
-        """The sums over samples that either is made of."""
-        X, placement = self.samples.X, self.iterates.placement
-        (_, r, S), f = self.u.shape, X.shape[1] + self.iterates.a.shape[-1]
-        roots = None if self.samples.rows is None else np.sqrt(self.samples.rows)[:, None]
-        G, R = (arranged(self.samples.rooted(one)[..., None]) for one in (self.slopes, self._centred(self.values)))
-        lead, branches, p = len(G), G.shape[-1], f * G.shape[-1]
-        slopes = kernel.no_sums(lead, p, branches)
-        values = kernel.no_sums(lead, p, branches)
-        mean = np.zeros((lead, p, 1))
-        for part in blocks(S, 4 * r * f):
-            u = self.u[..., part]
-            if self.samples.J is not None:
-                phi = arranged(kernel.features(X[part], self.curvature[:, part], placement.design(u, 1)))
-                kernel.add_sums(slopes, weighted(phi, roots, part), G[:, part])
-            if self.samples.F is not None:
-                psi = arranged(kernel.features(X[part], self.slopes[:, part], placement.design(u)))
-                psi = weighted(psi, roots, part)
-                kernel.add_sums(values, psi, R[:, part])
-                mean += weighted(psi, roots, part).sum(axis=-2)[..., None] / S
+    def _moments(self, one_by_one: bool) -> kernel.Moments:
+        """The sums over samples that either is made of; values are centred where an offset takes their mean."""
+        sums = self.samples.sum(first_order.moments, self.iterates, self._center, one_by_one, width=self._rank)
+        values = sums.values
         if self.offset:
-            values[0][...] -= S * (mean @ mean.mT)
-        return kernel.Moments(*slopes, *(self.coupling * one for one in values))
-
-
-def weighted(by_sample: Array, roots: Array | None, part: slice) -> Array:
-    """Numbers (..., S, ·) of a part of the samples times the roots (S, 1) of the samples' weights, or as they are."""
-    return by_sample if roots is None else by_sample * roots[part]
-
-
-def together(A: Array) -> Array:
-    """(B, S, r, ·) with the branches side by side: (B, S, r ·)."""
-    return A.reshape(*A.shape[:2], -1)
-
-
-def one_by_one(A: Array) -> Array:
-    """(B, S, r, ·) with every branch as a batch entry of its own: (B r, S, ·)."""
-    return A.swapaxes(1, 2).reshape(-1, A.shape[1], A.shape[-1])
+            values = (values[0] - (sums.features @ sums.features.mT) / self.samples.size, *values[1:])
+        return kernel.Moments(*sums.slopes, *(self.coupling * one for one in values))

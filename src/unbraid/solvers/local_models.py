@@ -156,7 +156,7 @@ class ProductModel(LocalModel):
     def branch_matrices(self) -> Array:
         """(B, r, q, q), in the coordinates."""
         blocks = self.coordinates.branchwise().matrix(self.linearised.branch_matrices())
-        r, q = self.linearised.u.shape[1], blocks.shape[-1]
+        r, q = self.linearised.iterates.W0.shape[1], blocks.shape[-1]
         return blocks.reshape(-1, r, q, q)
 
     @property

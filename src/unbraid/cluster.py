@@ -1,0 +1,193 @@
+"""Blocks of samples on the workers of a Dask cluster: they stay there, and only small results travel.
+
+A sum is one task for every thread of every worker, over the blocks that are there. What each block gives is added here,
+in the order of the blocks, so it does not matter who computes what. The recipe of every block stays with the scheduler:
+where a worker dies, others make its blocks again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from unbraid.arrays import IndexArray
+from unbraid.errors import TaskError
+from unbraid.sums import total
+from unbraid.threads import single_blas_thread
+
+if TYPE_CHECKING:
+    from unbraid.chunks import Chunks
+    from unbraid.problem import Problem
+
+Summand = TypeVar("Summand")
+
+ATTEMPTS = 5
+"""How often blocks are made and asked again where workers die or data get lost."""
+LARGE = 1 << 20
+"""Bytes of arguments from which on they are sent once, to be passed on among workers, instead of with every task."""
+PATIENCE = 60.0
+"""Seconds to wait for a worker where there is none."""
+
+
+def client_of(arrays: Iterable[Any]) -> Any:
+    """The client on whose workers Dask arrays are, or else the default one; None where there is no cluster."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    for array in arrays:
+        for value in dict(array.dask).values():
+            value = getattr(value, "value", value)
+            if isinstance(value, distributed.Future):
+                return value.client
+    with suppress(ValueError):
+        return distributed.default_client()
+    return None
+
+
+class Held:
+    """The blocks of Dask arrays, computed once and held by the workers of a cluster."""
+
+    def __init__(self, client: Any, chunks: Chunks) -> None:
+        self.client, self.chunks, self.lengths = client, chunks, chunks.lengths
+        self.futures: list[Any] = asked_for(client, chunks.recipes)
+        self.groups: list[list[int]] | None = None
+
+    def __reduce__(self) -> Any:
+        return restored, (self.chunks,)  # elsewhere there is no such client
+
+    def sum(self, function: Callable[..., Summand], arguments: tuple[Any, ...], entries: int | None) -> Summand:
+        """Σ function(part, *arguments): blocks are summed where they are, and the results in their order."""
+        common = pickle.dumps((function, arguments, entries), protocol=pickle.HIGHEST_PROTOCOL)
+        sums: list[Summand] = self.each(partial_sums, dict.fromkeys(range(len(self.lengths))), common)
+        return total(sums)
+
+    def take(self, picks: Sequence[tuple[int, IndexArray]]) -> list[Problem]:
+        """Some samples of some blocks, brought here."""
+        return self.each(parts_of, dict(picks))
+
+    def each(self, function: Callable[..., list[Any]], wanted: dict[int, Any], common: bytes = b"") -> list[Any]:
+        """What the function gives for the wanted blocks, in their order; what gets lost with a worker is made again.
+
+        It is called as function(blocks, own, common) with what is wanted of each block, and gives a list.
+        """
+        results: dict[int, Any] = {}
+        for _ in range(ATTEMPTS):
+            groups = [[i for i in group if i in wanted and i not in results] for group in self.grouped()]
+            tasks = {self.submitted(function, group, wanted, common): group for group in groups if group}
+            settle(self.client, list(tasks))
+            done = [task for task in tasks if task.status == "finished"]
+            for task, given in zip(done, self.client.gather(done), strict=True):
+                results.update(zip(tasks[task], given, strict=True))
+            if len(results) == len(wanted):
+                return [results[i] for i in wanted]
+            self.mend([task for task in tasks if task.status != "finished"])
+        raise TaskError(LOST)
+
+    def submitted(
+        self, function: Callable[..., list[Any]], group: list[int], wanted: dict[int, Any], common: Any
+    ) -> Any:
+        """The task of one group of blocks."""
+        if len(common) > LARGE:  # a task of its own, whose result workers pass on, and any of them can make again
+            common = self.client.submit(bytes, common, key=f"arguments-{hashlib.sha256(common).hexdigest()}")
+        own = [wanted[i] for i in group]
+        return self.client.submit(function, [self.futures[i] for i in group], own, common, pure=False)
+
+    def grouped(self) -> list[list[int]]:
+        """Numbers of blocks in groups, one for every thread of every worker that has some."""
+        if self.groups is None:
+            settle(self.client, self.futures)
+            threads, where = self.client.nthreads(), self.client.who_has(self.futures)
+            at: dict[str, list[int]] = {}
+            for i, future in enumerate(self.futures):
+                at.setdefault(next(iter(where.get(future.key, ())), ""), []).append(i)
+            self.groups = [
+                own[k::count]
+                for worker, own in at.items()
+                for count in [min(len(own), threads.get(worker, 1))]
+                for k in range(count)
+            ]
+        return self.groups
+
+    def mend(self, failed: Sequence[Any]) -> None:
+        """Ask again for blocks that are lost; what would fail again is raised."""
+        self.groups = None
+        for future in (*self.futures, *failed):
+            if future.status == "error":
+                raise failure(future.exception(), of_block=future not in failed)
+        if any(future.status in ("cancelled", "lost") for future in self.futures):
+            self.futures = asked_for(self.client, self.chunks.recipes)
+
+
+def asked_for(client: Any, recipes: Sequence[Any]) -> list[Any]:
+    """Futures of blocks."""
+    try:
+        futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
+    except (CancelledError, OSError, RuntimeError) as error:
+        raise TaskError(f"{LOST} ({type(error).__name__}: {error})") from error
+    return futures
+
+
+def settle(client: Any, futures: Sequence[Any]) -> None:
+    """Wait until all have ended, one way or another; not for ever where there are no workers."""
+    from distributed import wait
+
+    since = time.monotonic()
+    while pending := [future for future in futures if future.status == "pending"]:
+        with suppress(TimeoutError, CancelledError), client.as_current():
+            wait(pending, timeout=5.0)
+            return
+        if client.status == "closed":
+            raise TaskError("The connection to the cluster is closed: make a new client, and give it as `client`.")
+        if client.nthreads():
+            since = time.monotonic()
+        elif time.monotonic() - since > PATIENCE:
+            raise TaskError(f"The cluster has had no worker for {PATIENCE:g} s: start some, and begin again.")
+
+
+def failure(error: BaseException, of_block: bool) -> BaseException:
+    """An error on a worker as a user should see it."""
+    from distributed import KilledWorker
+
+    told = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    if isinstance(error, KilledWorker):
+        said: BaseException = TaskError(
+            "Workers that had a block of the samples were ended again and again, perhaps for want of memory: use "
+            "smaller chunks (array.rechunk), or give workers more memory."
+        )
+    elif isinstance(error, ModuleNotFoundError):
+        said = TaskError(f"A worker could not begin ({told}): install there what is installed here.")
+    elif of_block:
+        said = TaskError(f"A block of the samples could not be computed ({told}).")
+    else:
+        return error
+    said.__cause__ = error
+    return said
+
+
+LOST = (
+    "Samples were lost with a worker, and the cluster does not know how to make them again: give Dask arrays that are "
+    "read from files or computed on the workers, instead of arrays that were scattered to them."
+)
+
+
+def partial_sums(blocks: Sequence[Problem], own: Sequence[None], common: bytes) -> list[Any]:
+    """The sums over each of a worker's blocks."""
+    function, arguments, entries = pickle.loads(common)
+    with single_blas_thread():
+        return [block.sum(function, *arguments, entries=entries) for block in blocks]
+
+
+def parts_of(blocks: Sequence[Problem], own: Sequence[IndexArray], common: bytes) -> list[Problem]:
+    """Some of the samples of each of a worker's blocks."""
+    return [block.part(index) for block, index in zip(blocks, own, strict=True)]
+
+
+def restored(chunks: Chunks) -> Chunks:
+    """What is left of held blocks in another process: their recipes."""
+    return chunks
