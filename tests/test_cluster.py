@@ -17,7 +17,8 @@ from distributed import Client, LocalCluster
 import unbraid as ub
 from block_functions import divide, end_worker, length, products, slow_products, unreadable, where
 from unbraid.arrays import Array
-from unbraid.cluster import Held, as_client, connected
+from unbraid.clients import as_client, connected
+from unbraid.cluster import Held
 from unbraid.fit import errors_on
 from unbraid.problem import Problem
 from unbraid.units import Units
