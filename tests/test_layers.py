@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
         "errors status arrays sums threads version progress printable labels",
-        "files memory npz kernels tasks",
+        "files memory plan npz kernels tasks",
         "functions jacobians surrogate bases constraints problem metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples given",
