@@ -244,7 +244,8 @@ def test_clients_are_accepted_as_such_or_by_address(client: Client) -> None:
     assert other.status == "closed"
     with connected(client) as given:
         assert given is client
-    assert client.status == "running"
+    assert given is not None
+    assert given.status == "running"
 
 
 @pytest.mark.parametrize(
