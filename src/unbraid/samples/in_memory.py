@@ -101,6 +101,9 @@ class Samples(SampleSet):
     def gathered(self) -> Samples:
         return self
 
+    def with_values_less(self, center: Array) -> Samples:
+        return replace(self, F=self.values - center, _memory={})
+
     def without_values(self) -> Samples:
         return replace(self, F=None, known_values=None, _memory={})
 

@@ -58,6 +58,9 @@ class Streamed(SampleSet):
     def gathered(self) -> Samples:
         return Samples.scaled(self.problem.take(slice(None)), self.scaling)
 
+    def with_values_less(self, center: Array) -> Streamed:
+        return Streamed(self.problem, replace(self.scaling, center=self.scaling.center + center[0]))
+
     def without_values(self) -> Streamed:
         return Streamed(self.problem, replace(self.scaling, values=False))
 
