@@ -29,7 +29,7 @@ import numpy as np
 
 from unbraid.arrays import Array, blocks
 from unbraid.iterate import Iterates
-from unbraid.samples import Samples, SampleSet, Streamed
+from unbraid.samples import Samples, SampleSet
 
 ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""
@@ -72,7 +72,7 @@ class Compression:
         It takes Jacobians without gaps. `always`: wherever a side gets shorter.
         """
         sizes = sizes_kept(samples.n, samples.m, samples.size, rank, always)
-        if sizes is None or not samples.has_jacobians or not whole(samples) or not samples.jacobian_norm > 0.0:
+        if sizes is None or not samples.has_jacobians or not samples.complete or not samples.jacobian_norm > 0.0:
             return None
         (n, p), (m, q) = sizes
         tests = test_matrix(n, p), test_matrix(m, q)
@@ -119,14 +119,6 @@ def sizes_kept(
     p, q = (ROOM * rank if shrink * ROOM * rank <= size else size for size in (n, m))
     worth = n * m > p * q if always else n * m >= WORTH * p * q and S * p * q <= MOST_ENTRIES
     return ((n, p), (m, q)) if worth else None
-
-
-def whole(samples: SampleSet) -> bool:
-    """Whether all entries are known, and the samples are the same for all starts."""
-    if isinstance(samples, Streamed):
-        return samples.scaling.complete
-    assert isinstance(samples, Samples)
-    return samples.X.ndim == 2 and samples.known_values is None and samples.known_jacobian is None
 
 
 def test_matrix(size: int, kept: int) -> Array | None:

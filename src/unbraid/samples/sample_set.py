@@ -63,6 +63,11 @@ class SampleSet(ABC):
     def has_jacobians(self) -> bool:
         """Whether there is J."""
 
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all entries are known."""
+
     @abstractmethod
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
         """Σ function(block, *arguments); `width` is how many branches the function looks at."""
