@@ -128,7 +128,7 @@ def test_the_limit_satisfies_the_optimality_conditions(constraint: Constraint | 
     a = projection.feasible(placement, rng.standard_normal((1, 3, 9)))
     state = solver.start(Iterates(W0, rng.standard_normal((1, 3, 3)), placement, a))
     state = replace(state, steps=max(PLACE_KNOTS_AT) + 1)
-    (run,) = iterate(solver, state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
+    (run,) = iterate(solver, lambda: state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
     state = solver.start(run.best)
     q = state.model.descent.shape[-1] // 3
     descent = state.model.descent.reshape(3, q)

@@ -270,7 +270,7 @@ def test_nearest_values_are_the_minimiser_nearest_to_the_given(given: tuple[dict
     F, W1, R = data["F"], data["W1"], data["R"]
     if not well_conditioned(W1):
         return
-    nearest = factors.nearest_values(F, W1, R)
+    nearest = factors.nearest_values(F, W1, factors.pseudo_inverse_of(W1), R)
     expected = R + np.linalg.lstsq(W1, (F - R @ W1.T).T, rcond=1e-8)[0].T
     np.testing.assert_allclose(nearest, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
     least = factors.least_norm_values(F, W1)
@@ -329,13 +329,13 @@ def test_linear_steps_take_starts_as_a_leading_axis(seed: int) -> None:
     W0, W1 = rng.standard_normal((B, r, m)), rng.standard_normal((B, n, r))
     G, R = rng.standard_normal((2, B, S, r))
     T, slopes = factors.jacobian_products(J, weight, G), factors.nearest_slopes(J, weight, W1, W0, G)
-    inner, values = factors.inner_step(T, W1, G.mT @ G), factors.nearest_values(F, W1, R)
+    inner, values = factors.inner_step(T, W1, G.mT @ G), factors.nearest_values(F, W1, factors.pseudo_inverse_of(W1), R)
     for b in range(B):
         one = factors.jacobian_products(J, weight, G[b])
         assert_close(T[b], one)
         assert_close(slopes[b], factors.nearest_slopes(J, weight, W1[b], W0[b], G[b]))
         assert_close(inner[b], factors.inner_step(one, W1[b], G[b].T @ G[b]))
-        assert_close(values[b], factors.nearest_values(F, W1[b], R[b]))
+        assert_close(values[b], factors.nearest_values(F, W1[b], factors.pseudo_inverse_of(W1[b]), R[b]))
 
 
 # Splines piece by piece.

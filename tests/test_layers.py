@@ -16,13 +16,13 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays sums threads version progress printable labels",
-        "files memory plan npz kernels tasks",
-        "functions jacobians surrogate bases constraints problem metrics gaps reading",
+        "errors status arrays sums threads version progress printable labels journal clients",
+        "files memory plan npz kernels workers cluster_workers tasks cluster",
+        "functions jacobians surrogate bases constraints checks census chunks problem moments metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples given",
-        "stopping iterate starts solvers polish tuning finish compression",
-        "methods from_values decouple decouple_each datasets notes selection diagnostics uniqueness",
+        "stopping pickles fingerprint checkpoint iterate starts spread solvers polish tuning finish compression levels",
+        "methods from_values work decouple decouple_each datasets notes selection diagnostics uniqueness",
         "plots estimator reports reproduction comparison",
         "report",
         "__init__",
@@ -118,7 +118,20 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
-HEAVY = ("click", "rich", "matplotlib", "scipy.optimize", "pandas", "sklearn", "torch", "jinja2", "jax", "h5py")
+HEAVY = (
+    "click",
+    "rich",
+    "matplotlib",
+    "scipy.optimize",
+    "pandas",
+    "sklearn",
+    "torch",
+    "jinja2",
+    "jax",
+    "h5py",
+    "dask",
+    "distributed",
+)
 
 
 def test_importing_the_library_does_not_import_heavy_packages() -> None:

@@ -273,7 +273,7 @@ def test_a_branch_that_can_only_fall_is_replaced_by_one_that_rises(basis: Basis,
     placed = basis.place(inside)
     at = placed.at(inside)
     a = projection(placed, at, slopes, fall, LAMBDA)
-    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, inside))
+    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, inside), LAMBDA)
     np.testing.assert_array_equal(where, [[True, False]])
     np.testing.assert_array_equal(replaced[0, 1], a[0, 1])
     stand_in = FittedBranch(basis, placed.select((0, 0)), replaced[0, 0])
@@ -289,7 +289,7 @@ def test_the_stand_in_is_feasible_and_not_constant(basis: Basis, constraint: Con
     projection, inside = Projection.onto([constraint]), u[None, None]
     placed = basis.place(inside)
     flat = np.full((1, 1, basis.size), 0.5)
-    replaced, where = projection.replace_constant(placed, flat, leaky(projection, placed, inside))
+    replaced, where = projection.replace_constant(placed, flat, leaky(projection, placed, inside), LAMBDA)
     assert where.all()
     assert FittedBranch(basis, placed.select((0, 0)), replaced[0, 0]).certified(constraint)
     assert not placed.is_constant(replaced).any()
@@ -299,6 +299,6 @@ def test_without_a_constant_branch_nothing_is_replaced() -> None:
     u = np.linspace(-1.0, 1.0, 40)[None, None]
     placed, projection = ub.BSpline().place(u), Projection.onto([None])
     a = np.arange(13.0)[None, None]
-    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, u))
+    replaced, where = projection.replace_constant(placed, a, leaky(projection, placed, u), LAMBDA)
     assert replaced is a
     assert not where.any()

@@ -117,7 +117,8 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
     y = np.concatenate([G, np.sqrt(0.5) * R])
     to = targets(placed, placed.at(u), G, R, 0.5)
     assert to.square is not None
-    N, b = to.normal.gram[None, :, None, :], to.normal.right[None, :]
+    normal = placed.assembled(to.sums, 0.5)
+    N, b = normal.gram[None, :, None, :], normal.right[None, :]
     chosen = placed.chosen_penalty(N, b, to.square, to.equations)
     assert chosen is not None
     chosen = chosen[0]

@@ -13,6 +13,13 @@ BLOCK_ENTRIES = 1 << 18
 """Entries of a temporary in a reduction over samples: 2 MB of float64, about a core's cache."""
 
 
+def spread_out(samples: int, most: int) -> IndexArray:
+    """The numbers of at most so many samples, spread evenly among all, and drawn: the same ones always."""
+    count = min(most, samples)
+    edges = np.arange(count + 1) * samples // count
+    return np.asarray(np.random.default_rng(0).integers(edges[:-1], edges[1:]), dtype=np.intp)
+
+
 def blocks(samples: int, entries_per_sample: int) -> Iterator[slice]:
     """Slices that cover `samples`, each of at most `BLOCK_ENTRIES` entries (and at least one sample)."""
     size = max(1, BLOCK_ENTRIES // max(1, entries_per_sample))

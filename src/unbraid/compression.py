@@ -35,6 +35,8 @@ ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""
 WORTH = 4
 """How many times fewer entries J has to have for the compression to pay."""
+MOST_ENTRIES = 1 << 27
+"""Entries of compressed Jacobians up to which they are kept in memory: 1 GB of float64."""
 GRAM_LIMIT = 500
 """Up to so many inputs (or outputs) their Gram matrix is formed; beyond, products with a random matrix."""
 OVERSAMPLING = 10
@@ -64,12 +66,12 @@ class Compression:
     lost: float
 
     @classmethod
-    def of(cls, samples: SampleSet, rank: int) -> Self | None:
+    def of(cls, samples: SampleSet, rank: int, always: bool = False) -> Self | None:
         """The compression for models of `rank` branches, in one pass; None where it does not pay or cannot be made.
 
-        It takes Jacobians without gaps.
+        It takes Jacobians without gaps. `always`: wherever a side gets shorter.
         """
-        sizes = sizes_kept(samples, rank)
+        sizes = sizes_kept(samples, rank, always)
         if sizes is None:
             return None
         (n, p), (m, q) = sizes
@@ -106,13 +108,18 @@ class Products(NamedTuple):
     right: Array | None
 
 
-def sizes_kept(samples: SampleSet, rank: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """(n, p) and (m, q), or None where there is nothing to compress. A side that would not shrink by half stays."""
+def sizes_kept(samples: SampleSet, rank: int, always: bool) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """(n, p) and (m, q), or None where there is nothing to compress.
+
+    A side that would not shrink by half stays, unless compression is wanted `always`.
+    """
     if not samples.has_jacobians or not whole(samples) or not float(samples.jacobian_norm) > 0.0:
         return None
     n, m = samples.n, samples.m
-    p, q = (ROOM * rank if 2 * ROOM * rank <= size else size for size in (n, m))
-    return ((n, p), (m, q)) if n * m >= WORTH * p * q else None
+    shrink = 1 if always else 2
+    p, q = (ROOM * rank if shrink * ROOM * rank <= size else size for size in (n, m))
+    worth = n * m > p * q if always else n * m >= WORTH * p * q and samples.size * p * q <= MOST_ENTRIES
+    return ((n, p), (m, q)) if worth else None
 
 
 def whole(samples: SampleSet) -> bool:

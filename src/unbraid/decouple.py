@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,30 +13,31 @@ import numpy as np
 
 from unbraid.asked import Asked
 from unbraid.bases import Basis
+from unbraid.checkpoint import journal_at
 from unbraid.constraints import Constraint, NonNegative, per_branch
-from unbraid.coupling import FixedCoupling
-from unbraid.errors import DataError, SettingError, as_generator, check_whole
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.files import StrPath
 from unbraid.finish import finished, solved_for
 from unbraid.fit import Fit, StartSummary, errors_on
-from unbraid.from_values import search_values, with_slopes
 from unbraid.given import GivenModel
 from unbraid.iterate import Run
+from unbraid.journal import Journal
+from unbraid.levels import Levels
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
-from unbraid.polish import Polish, measured_anew, polish_runs
+from unbraid.polish import Polish
 from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.projection import Projection
-from unbraid.samples import Samples, SampleSet, sample_set
+from unbraid.samples import sample_set
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import Search, run_from, run_starts
 from unbraid.status import Status
 from unbraid.threads import single_blas_thread
-from unbraid.trace import Trace
-from unbraid.tuning import tuned
 from unbraid.units import Units
+from unbraid.work import Work
+from unbraid.workers import on_cluster
 
 
 def decouple(
@@ -49,7 +51,10 @@ def decouple(
     starts: int = 16,
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
+    client: Any = None,
     callback: Callback | None = None,
+    compress: bool | None = None,
+    checkpoint: StrPath | Journal | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
 
@@ -75,13 +80,26 @@ def decouple(
         A model to start from, instead of random starts.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
+    client
+        A `distributed.Client`, or the address of its scheduler. Starts are spread over the workers of that cluster,
+        with the same result. Samples in Dask arrays are held by the workers, and only sums over them travel.
     callback
-        Called with a `Progress` after each sweep.
+        Called with a `Progress` after each sweep; with a client, as starts come back.
+    compress
+        Whether Jacobians are first reduced to their leading directions, twice as many as branches, which makes the
+        fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it
+        makes them at least four times smaller.
+    checkpoint
+        The path of a file to which the work is written every few seconds. Killed at any moment and called again with
+        the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same
+        machine; called again when it is done, it returns the same fit at once. Time spent before a break counts. The
+        file belongs to one fit, and another is refused; samples are not in it.
 
     Returns
     -------
     Fit
-        The model and how it came about. Ctrl-C ends the search and returns the best so far.
+        The model and how it came about. Ctrl-C ends the search and returns the best so far; with a checkpoint the
+        next call goes on with the search.
 
     Examples
     --------
@@ -95,43 +113,36 @@ def decouple(
     seed = int(rng) if isinstance(rng, Integral) else None
     asked = Asked(rank, basis, constraint, method, polish, starts, init is not None, seed)
     method = as_method(method, polish)
+    compress = as_compress(compress, method, init)
     basis = method.basis if basis is None else basis
+    settings = {"rank": rank, "basis": basis, "constraint": constraint, "method": method, "starts": starts}
+    further = {"init": init, "compress": compress, "cluster": client is not None}
+    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, **further)
     if isinstance(rank, str):
-        fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, as_generator(rng), callback)
+        with open_journal() as journal:
+            generator = journal.generator(rng)
+            how = (generator, client, callback, journal)
+            fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, *how)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
-    given, problem = problem, problem.counting()
-    units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
-    samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
-    search_basis = basis if method.polish is None else basis.untuned()
-    coupling = method.coupling.final if problem.J is not None else 1.0
-    finisher = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-    generator = as_generator(rng)
-    coarse: list[Run] = []
-    with single_blas_thread():
-        if init is None and problem.J is None:
-            runs, coarse, cut = search_values(finisher, method, rank, generator.spawn(starts), began, callback)
-        else:
-            seen = with_slopes(samples, method) if problem.J is None else searched(samples, method)
-            solver = method.solver(seen, search_basis, projection)
-            if init is None:
-                runs, cut = run_starts(solver, rank, generator.spawn(starts), method.stopping, callback)
-            elif method.polish is None:
-                runs, cut = run_from(solver, GivenModel.of(init, units), generator, method.stopping, callback)
-            else:
-                runs, cut = [unswept(solver, GivenModel.of(init, units))], None
-            if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
-                runs = measured_anew(finisher, runs)
-        still_open = search_basis is not basis
-        if method.polish is not None and cut is None and not (coarse and still_open):
-            runs, cut = polish_runs(finisher, runs, method.polish, began, callback)
-        runs = sorted(runs, key=lambda run: run.objective)
-        best = runs[0]
-        if still_open and method.polish is not None and cut is None:
-            chosen = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            best = tuned(finisher, best, chosen, method.polish.stopping.max_seconds, began, callback)
-        fit = as_fit(problem, rank, method, basis, constraints, units, best, coarse or runs, cut, began)
-        return replace(fit, asked=asked, problem=given)  # sample numbers are the user's
+    given = problem
+    with single_blas_thread(), on_cluster(client) as workers, open_journal() as journal:
+        problem = (problem if workers is None else problem.on(workers.client)).counting()
+        units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
+        samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
+        search_basis = basis if method.polish is None else basis.untuned()
+        coupling = method.coupling.final if problem.J is not None else 1.0
+        solver = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
+        began, generator = journal.began(began), journal.generator(rng)
+        levels = Levels.of(problem, samples, units, rank, method.polish is not None, compress)
+        work = Work(method, rank, basis, began, callback, journal, workers)
+        start = None if init is None else GivenModel.of(init, units)
+        found = work.searched(replace(solver, samples=levels.searched), starts, generator, start)
+        best = work.finished(solver, levels, found)
+        runs = [replace(run, best=levels.at_top(run.best)) for run in found.starts]
+        fit = as_fit(problem, rank, method, basis, constraints, units, best, runs, found.cut, began)
+        seconds, notes = journal.unit(lambda: fit.seconds), (*levels.told, *fit.notes)
+        return replace(fit, asked=asked, problem=given, seconds=seconds, notes=notes)  # sample numbers are the user's
 
 
 def at_best_rank(
@@ -143,12 +154,14 @@ def at_best_rank(
     starts: int,
     init: DecoupledModel | None,
     rng: np.random.Generator,
+    client: Any,
     callback: Callback | None,
+    journal: Journal,
 ) -> Fit:
     """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
     from unbraid.selection import select  # which decouples
 
-    began = time.perf_counter()
+    began = journal.began(time.perf_counter())
     if rank != "auto":
         raise SettingError(f"rank must be {RANKS}, got {rank!r}.")
     check_whole("starts", starts, 1)
@@ -156,14 +169,22 @@ def at_best_rank(
         raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
     half = max(1, starts // 2)
     selection = select(
-        problem, basis=basis, constraint=constraint, method=method, starts=half, rng=rng, callback=callback
+        problem,
+        basis=basis,
+        constraint=constraint,
+        method=method,
+        starts=half,
+        rng=rng,
+        client=client,
+        callback=callback,
+        checkpoint=journal,
     )
     if selection.interrupted:
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        fit = selection.fit(starts=starts, rng=rng, callback=callback)
-    return replace(fit, seconds=time.perf_counter() - began)
+        fit = selection.fit(starts=starts, rng=rng, client=client, callback=callback, checkpoint=journal)
+    return replace(fit, seconds=journal.unit(lambda: time.perf_counter() - began))
 
 
 RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
@@ -214,13 +235,6 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def searched(samples: SampleSet, method: Method) -> SampleSet:
-    """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
-    if isinstance(samples, Samples):
-        samples = samples.as_filled(method.weighted)
-    return samples if method.values else samples.without_values()
-
-
 def as_method(method: Method | None, polish: bool | None) -> Method:
     """The method, or the default one, polished or not; anything else is refused."""
     if method is None:
@@ -229,6 +243,20 @@ def as_method(method: Method | None, polish: bool | None) -> Method:
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
         raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
     return replace(method, polish=Polish()) if polish else method
+
+
+def as_compress(compress: bool | None, method: Method, init: DecoupledModel | None) -> bool | None:
+    """Whether to compress: not where the method or a given model does not go with it."""
+    if compress is not None and not isinstance(compress, bool):
+        raise SettingError(f"compress must be True, False or None, to compress where it pays, got {compress!r}.")
+    if method.compressible and init is None:
+        return compress
+    if compress:
+        cause = (
+            "init is a model of all inputs and outputs" if method.compressible else f"{method.name} weighs entries of J"
+        )
+        raise SettingError(f"compress=True is not possible here, because {cause}: leave out compress.")
+    return False
 
 
 def check_settings(
@@ -277,12 +305,6 @@ def check_settings(
     if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
         raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
     return constraints
-
-
-def unswept(solver: Search[Any], model: GivenModel) -> Run:
-    """The run of no sweeps that ends at a given model, projected onto the basis."""
-    nothing = np.zeros(0)
-    return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
 
 
 def summary(run: Run, best: Run, units: Units) -> StartSummary:

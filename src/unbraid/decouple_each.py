@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -47,8 +48,8 @@ def decouple_each(
     samples = Samples.stacked([Samples.of(one, unit) for one, unit in zip(problems, units, strict=True)])
     solver = method.solver(samples, basis, Projection.onto(solved_for(constraints, method.offset)))
     with single_blas_thread():
-        state = solver.random_start(rank, [rng.spawn(1)[0] for rng in rngs])
-        runs = iterate(solver, state, len(problems), method.stopping, began)
+        start = partial(solver.random_start, rank, [rng.spawn(1)[0] for rng in rngs])
+        runs = iterate(solver, start, len(problems), method.stopping, began)
         return [
             as_fit(problem, rank, method, basis, constraints, unit, run, [run], None, began)
             for problem, unit, run in zip(problems, units, runs, strict=True)

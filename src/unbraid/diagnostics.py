@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray
+from unbraid.checks import counted
 from unbraid.errors import SettingError
-from unbraid.fit import Fit, StartSummary, errors_on, fitted_problem
+from unbraid.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.gauge import row_lengths
 from unbraid.iterate import Iterates
 from unbraid.metrics import angles_between
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.samples import Samples
 from unbraid.uniqueness import Flat, flat_directions, generically_unique, in_units
 from unbraid.units import Units, positive
@@ -78,6 +79,8 @@ class Diagnostics:
         own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
     explained
         Whether hardly an error is left, so that a smaller rank may do.
+    thinned
+        How many samples were looked at, of how many, where not all were; else None.
     """
 
     rank: int
@@ -89,6 +92,7 @@ class Diagnostics:
     values: Array | None
     slopes: Array | None
     explained: bool = True
+    thinned: tuple[int, int] | None = None
 
     @property
     def unique(self) -> bool | None:
@@ -123,6 +127,8 @@ class Diagnostics:
         for name, shares in (("F", self.values), ("J", self.slopes)):
             if shares is not None:
                 lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
+        if self.thinned is not None:
+            lines.append(f"  samples     {self.thinned[0]:,} of {self.thinned[1]:,}, spread evenly")
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
 
 
@@ -143,10 +149,12 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     """
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
-    samples = fitted_problem(fit, problem)
-    own = samples is fit.problem
-    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(samples, fit.model)
-    return examined(fit.model, samples, fit.starts, *errors)
+    given = given_problem(fit, problem)
+    samples = given.thinned()
+    own = given is fit.problem
+    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(given, fit.model)
+    found = examined(fit.model, samples.counting(), fit.starts, *errors)
+    return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
 
 
 def examined(
@@ -222,7 +230,7 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     samples, it = Samples.of(problem, units), in_units(model, units)
     if not beyond_training(model, problem.X).any():
         at = samples.at(it.W0, it.placement, it.a)
-        return Balanced(samples, it, at.slopes, at.values[0])
+        return Balanced(samples, it, at.slopes[0], at.values[0])
     u = problem.X @ model.W0.T
     values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)

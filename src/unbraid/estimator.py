@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.bases import Basis, BSpline, SmoothingSpline
+from unbraid.checks import check_finite, numbers
 from unbraid.constraints import Constraint
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, check_finite, numbers
+from unbraid.problem import Problem
 from unbraid.status import Status
 
 try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import BinaryIO
 from unbraid.errors import FileError
 
 StrPath = str | os.PathLike[str]
+ABANDONED = 60.0
+"""Seconds after which nobody is still writing a temporary file that has not changed since."""
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
     goes wrong before that leaves an older file as it was, and no temporary file behind.
     """
     target = check_writable(path)
-    temporary = target.with_name(f".unbraid-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{temporary_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file
@@ -39,6 +43,19 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def temporary_prefix(target: Path) -> str:
+    """How the names of temporary files begin that are to become the target."""
+    return f".unbraid-{zlib.crc32(target.name.encode(errors='surrogateescape')):08x}-"
+
+
+def remove_left_over(target: Path) -> None:
+    """Remove temporary files that a killed process has left; recent ones may be another's, who is at work."""
+    with suppress(OSError):
+        for temporary in target.parent.glob(f"{temporary_prefix(target)}*.tmp"):
+            if time.time() - temporary.stat().st_mtime > ABANDONED:
+                temporary.unlink()
 
 
 def check_writable(path: StrPath) -> Path:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unbraid.bases import Basis
+from unbraid.arrays import Array
+from unbraid.bases import Basis, Placement
 from unbraid.constraints import Constraint, NonNegative
 from unbraid.iterate import Run
 from unbraid.model import DecoupledModel
+from unbraid.moments import mean, variance
 from unbraid.problem import Problem
 from unbraid.projection import Projection
 from unbraid.units import Units
@@ -35,14 +37,14 @@ def finished(
     """
     one = run.best
     placement, a = one.placement.select(0), one.a[0]
-    low, high = np.moveaxis(placement.domain(), -1, 0)[..., None]
-    u = one.W0[0] @ ((problem.X - units.center) / units.x_scale).T
-    R = placement.evaluate(a, placement.at(np.clip(u, low, high)))
-    spread = np.std(R, axis=-1)
+    inner = one.W0[0], units, placement, a
+    long = problem.m + 16 * len(a)
+    center = mean(problem, branch_values, *inner, entries=long, counted_once=True)
+    spread = np.sqrt(variance(problem, center, branch_values, *inner, entries=long, counted_once=True))
     spread = np.where(spread > 0.0, spread, 1.0)
     a = a / spread[:, None]
     if offset:
-        a = placement.plus(a, -R.mean(axis=-1) / spread)
+        a = placement.plus(a, -center / spread)
         least = placement.shape_coefficients(a, 0)[0].min(axis=-1)
         raised = np.array([isinstance(constraint, NonNegative) for constraint in constraints])
         a = placement.plus(a, np.where(raised, -least, 0.0))
@@ -52,6 +54,17 @@ def finished(
     model = units.model(one.W0[0], one.W1[0] * spread, basis, placement, a)
     if not offset or problem.F is None:
         return model
-    residual = np.ma.masked_invalid(problem.F - model(problem.X))
-    bias = np.ma.filled(np.ma.average(residual, axis=0, weights=problem.weights), 0.0)
-    return DecoupledModel(model.W0, model.W1, model.branches, bias)
+    return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, residuals, model))
+
+
+def branch_values(block: Problem, W0: Array, units: Units, placement: Placement, a: Array) -> Array:
+    """What the branches give at a block of samples, in the solver's units, held to the range they were placed on."""
+    low, high = np.moveaxis(placement.domain(), -1, 0)[..., None]
+    u = W0 @ ((block.X - units.center) / units.x_scale).T
+    return placement.evaluate(a, placement.at(np.clip(u, low, high))).T
+
+
+def residuals(block: Problem, model: DecoupledModel) -> Array:
+    """What a model leaves of the values of a block."""
+    assert block.F is not None
+    return block.F - model(block.X)

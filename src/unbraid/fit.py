@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
+from unbraid.arrays import Array
 from unbraid.asked import Asked
+from unbraid.checks import counted
 from unbraid.errors import DataError, SettingError
 from unbraid.files import StrPath
-from unbraid.metrics import output_errors, ratio
+from unbraid.metrics import ratio
 from unbraid.model import DecoupledModel
-from unbraid.problem import Problem, counted
+from unbraid.moments import weighed
+from unbraid.problem import Problem
 from unbraid.status import Status
 from unbraid.trace import Trace
 
@@ -175,11 +177,6 @@ class Fit:
         return "\n".join(lines + [f"  note    {note}" for note in self.notes])
 
 
-def fitted_problem(fit: Fit, problem: Problem | None = None) -> Problem:
-    """The samples that counted in the fit."""
-    return given_problem(fit, problem).counting()
-
-
 def given_problem(fit: Fit, problem: Problem | None = None) -> Problem:
     """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
     problem = fit.problem if problem is None else problem
@@ -197,43 +194,35 @@ def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Ar
 
     Where the problem has weights or gaps, sums are weighted and over what is known.
     """
-    outputs = None
-    if problem.F is not None:
-        outputs = value_errors(problem, model(problem.X))
-    if problem.J is None:
-        return None, outputs
-    residual, norm = 0.0, 0.0
-    rows = np.ones(problem.S) if problem.weights is None else problem.weights
-    for part in blocks(problem.S, problem.n * problem.m):
-        J = problem.J[part]
-        squares = np.square(J - model.jacobian(problem.X[part])), np.square(J)
-        residual, norm = (
-            total + float(np.sum(rows[part] @ np.nansum(square, axis=(1, 2))))
-            for total, square in zip((residual, norm), squares, strict=True)
-        )
-    return ratio(residual, norm), outputs
+    outputs = None if problem.F is None else value_errors(problem, model)
+    return None if problem.J is None else ratio(*problem.sum(slope_squares, model)), outputs
 
 
-def value_errors(problem: Problem, predicted: Array) -> Array:
-    """e_i of the paper, (n,), of predictions (S, n) of the values."""
-    assert problem.F is not None
-    return known_errors(problem, predicted) if gappy(problem) else output_errors(problem.F, predicted)
+def slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, float]:
+    """Weighted sums over a block of the squares of J - Ĵ and of J, of what is known."""
+    assert block.J is not None
+    rows = np.ones(block.S) if block.weights is None else block.weights
+    squares = np.square(block.J - model.jacobian(block.X)), np.square(block.J)
+    residual, norm = (float(rows @ np.nansum(square, axis=(1, 2))) for square in squares)
+    return residual, norm
 
 
-def gappy(problem: Problem) -> bool:
-    """Whether not everything counts the same."""
-    return problem.weights is not None or not problem.complete
-
-
-def known_errors(problem: Problem, predicted: Array) -> Array:
+def value_errors(problem: Problem, model: DecoupledModel) -> Array:
     """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
-    assert problem.F is not None
-    errors = np.full(problem.n, np.nan)
-    for i, (values, estimate) in enumerate(zip(problem.F.T, predicted.T, strict=True)):
-        known = ~np.isnan(values)
-        w = np.ones(problem.S) if problem.weights is None else problem.weights
-        if w[known].sum() > 0.0:
-            mean = np.average(values[known], weights=w[known])
-            residual, spread = (float(w[known] @ np.square(values[known] - other)) for other in (estimate[known], mean))
-            errors[i] = 100.0 * np.sqrt(ratio(residual, spread))
-    return errors
+    count, residual, total = problem.sum(value_squares, model)
+    spread = problem.sum(spread_squares, total / np.maximum(count, np.finfo(float).tiny))
+    parts = zip(count, residual, spread, strict=True)
+    return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) if some > 0.0 else np.nan for some, a, b in parts])
+
+
+def value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
+    """Weighted sums over a block of 1, of the squares of F - F̂, and of F, of what is known: (n,) each."""
+    assert block.F is not None
+    count, total = weighed(block.F, block.weights)
+    return count, weighed(np.square(block.F - model(block.X)), block.weights)[1], total
+
+
+def spread_squares(block: Problem, center: Array) -> Array:
+    """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
+    assert block.F is not None
+    return weighed(np.square(block.F - center), block.weights)[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,15 +17,17 @@ from unbraid.arrays import Array
 from unbraid.bases import Basis, BSpline
 from unbraid.iterate import Run
 from unbraid.jacobians import local_slopes
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.methods import Method
 from unbraid.metrics import direction_angles
 from unbraid.polish import SAME_ANGLE, measured_anew, polish_runs
 from unbraid.progress import Callback
 from unbraid.samples import Samples, SampleSet
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import run_starts
+from unbraid.spread import search_starts
 from unbraid.status import Status
 from unbraid.surrogate import surrogate_slopes
+from unbraid.workers import Workers
 
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
@@ -41,9 +44,11 @@ def search_values(
     rngs: Sequence[np.random.Generator],
     began: float,
     callback: Callback | None,
+    journal: Journal = NOTHING_KEPT,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], list[Run], Status | None]:
     """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
-    samples, cut = solver.samples, None
+    cut = None
     assert method.polish is not None
     first, *further = [basis for basis in LADDER if basis.size < solver.basis.size] or [solver.basis]
     coarse = replace(solver, basis=first)
@@ -51,19 +56,35 @@ def search_values(
     for k, slopes in enumerate(SLOPES):
         some = rngs[k :: len(SLOPES)]
         if some and cut is None:
-            search = method.solver(with_slopes(samples, method, slopes), coarse.basis, solver.projection)
-            found, cut = run_starts(search, rank, some, method.stopping, callback)
+            search = partial(search_slopes, coarse, method, slopes, rank, some, callback, journal, workers)
+            found, cut = journal.unit(search)
             runs += found
-    runs = measured_anew(coarse, runs)
+    runs = journal.unit(partial(measured_anew, coarse, runs))
     if cut is None:
-        runs, cut = polish_runs(coarse, runs, method.polish, began, callback)
+        runs, cut = polish_runs(coarse, runs, method.polish, began, callback, journal, workers)
     runs = best = sorted(runs, key=lambda run: run.objective)
     for basis in further:
         if cut is None:
             finer = replace(solver, basis=basis)
-            best, cut = polish_runs(finer, lifted(finer, best), method.polish, began, callback)
+            best = journal.unit(partial(lifted, finer, best))
+            best, cut = polish_runs(finer, best, method.polish, began, callback, journal, workers)
             best = sorted(best, key=lambda run: run.objective)
-    return lifted(solver, best), runs, cut
+    return journal.unit(partial(lifted, solver, best)), runs, cut
+
+
+def search_slopes(
+    solver: GaussNewton,
+    method: Method,
+    slopes: Callable[[Array, Array], Array],
+    rank: int,
+    rngs: Sequence[np.random.Generator],
+    callback: Callback | None,
+    journal: Journal,
+    workers: Workers | None,
+) -> tuple[list[Run], Status | None]:
+    """The method's sweeps on slopes from the values, and what cut them short."""
+    search = method.solver(with_slopes(solver.samples, method, slopes), solver.basis, solver.projection)
+    return search_starts(search, rank, rngs, method.stopping, callback, journal, workers)
 
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:

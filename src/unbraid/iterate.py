@@ -1,20 +1,21 @@
 """The only loop: it drives every iterative solver, for all starts of a batch at once.
 
 A solver has a pure `step` and a `measure`; stopping rules, the best iterate, traces, progress, time
-limits and Ctrl-C live here and nowhere else. A start that is done leaves the batch.
+limits, Ctrl-C and checkpoints live here and nowhere else. A start that is done leaves the batch.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.bases import Placement
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.status import Status
 from unbraid.stopping import Stopping
 from unbraid.trace import Event, EventKind, Trace
@@ -93,6 +94,7 @@ class Run:
     finished: bool = True
 
 
+@dataclass
 class Record:
     """The books of a batch: the best iterate of every start, histories and events.
 
@@ -100,12 +102,11 @@ class Record:
     assignment, so that Ctrl-C never finds it half changed.
     """
 
-    def __init__(self, starts: int) -> None:
-        self.starts = starts
-        self.running: tuple[IndexArray, Iterates, Array] | None = None
-        self.ended: dict[int, tuple[Iterates, float, Status]] = {}
-        self.history: list[tuple[IndexArray, Measure]] = []
-        self.events: list[tuple[int, Event]] = []
+    starts: int
+    running: tuple[IndexArray, Iterates, Array] | None = None
+    ended: dict[int, tuple[Iterates, float, Status]] = field(default_factory=dict)
+    history: list[tuple[IndexArray, Measure]] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)
 
     def add(self, active: IndexArray, current: Iterates, measure: Measure) -> None:
         """Enter a sweep."""
@@ -160,14 +161,22 @@ class Record:
         return runs
 
 
+@dataclass
 class Judge:
-    """Which starts have ended, by the stopping rules that look at objectives."""
+    """Which starts have ended, by the stopping rules that look at objectives.
 
-    def __init__(self, stopping: Stopping, starts: int, resolution: float) -> None:
-        self.stopping = stopping
-        self.resolution = resolution
-        self.calm = np.zeros(starts, dtype=int)
-        self.previous = np.full(starts, np.finfo(float).max)
+    `calm` (starts,) counts sweeps without much change, and `previous` (starts,) are the objectives of the last one.
+    """
+
+    stopping: Stopping
+    resolution: float
+    calm: IndexArray
+    previous: Array
+
+    @classmethod
+    def of(cls, stopping: Stopping, starts: int, resolution: float) -> Self:
+        """Before the first sweep."""
+        return cls(stopping, resolution, np.zeros(starts, dtype=int), np.full(starts, np.finfo(float).max))
 
     def endings(self, active: IndexArray, objective: Array, settled: BoolArray | bool) -> dict[Status, BoolArray]:
         """Which of the active starts end here, and how; a later entry overrules an earlier one."""
@@ -184,27 +193,56 @@ class Judge:
         return endings
 
 
+class Loop(NamedTuple):
+    """A loop between two sweeps: the state of the starts at work, `active` (B,), and the books."""
+
+    state: Any
+    active: IndexArray
+    record: Record
+    judge: Judge
+    sweep: int = 0
+
+
 def iterate(
     solver: Solver[State],
-    state: State,
+    start: Callable[[], State],
     starts: int,
     stopping: Stopping,
     began: float,
     observe: Observe | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> list[Run]:
     """Step until every start has ended.
 
     Parameters
     ----------
+    start
+        Gives the state to begin with. It is not asked where the journal knows better.
     began
         When the clock of `max_seconds` started (`time.perf_counter`).
     observe
         Called after each sweep with the sweep, how many starts go on, and the best objective.
+    journal
+        Where the loop is kept, and its runs when it is over.
     """
-    record, judge = Record(starts), Judge(stopping, starts, solver.resolution)
-    active = np.arange(starts)
+    return journal.unit(lambda: looped(solver, start, starts, stopping, began, observe, journal))
+
+
+def looped(
+    solver: Solver[State],
+    start: Callable[[], State],
+    starts: int,
+    stopping: Stopping,
+    began: float,
+    observe: Observe | None,
+    journal: Journal,
+) -> list[Run]:
+    """The loop itself, from its start or from where it was left."""
+    state, active, record, judge, done = journal.resumed(solver) or Loop(
+        start(), np.arange(starts), Record(starts), Judge.of(stopping, starts, solver.resolution)
+    )
     try:
-        for sweep in range(1, stopping.max_sweeps + 1):
+        for sweep in range(done + 1, stopping.max_sweeps + 1):
             with np.errstate(all="ignore"):
                 state, events = solver.step(state)
                 measure = solver.measure(state)
@@ -223,6 +261,8 @@ def iterate(
             if stopping.max_seconds is not None and time.perf_counter() - began > stopping.max_seconds:
                 record.close_all(Status.OUT_OF_TIME)
                 return record.runs()
+            if journal.due():
+                journal.keep(Loop(state, active, record, judge, sweep), solver)
         record.close_all(Status.OUT_OF_SWEEPS)
     except KeyboardInterrupt:
         if record.running is None:

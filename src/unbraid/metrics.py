@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.arrays import Array, blocks
+from unbraid.checks import numbers
 from unbraid.errors import DataError
-from unbraid.problem import numbers
 
 
 def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.branch import Branch
+from unbraid.checks import check_finite, check_known, counted, numbers, read_only
 from unbraid.errors import DataError
 from unbraid.kernels.factors import khatri_rao
-from unbraid.problem import check_finite, check_known, counted, numbers, read_only
 
 WIDE = 1000
 """Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
@@ -114,7 +114,7 @@ class DecoupledModel:
         values = values[:, None] if values.ndim == 1 == self.n and points.ndim == 2 else values
         if values.shape != (*points.shape[:-1], self.n):
             raise DataError(f"F must be {(*points.shape[:-1], self.n)}, one row a point, got shape {values.shape}.")
-        check_known("F", values, "mask")
+        check_known("F", values)
         off = (values - self(points)).reshape(-1, self.n)
         known = ~np.isnan(off)
         missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from unbraid.arrays import Array, IndexArray
 from unbraid.fit import AGREEING, StartSummary
+from unbraid.moments import extremes, inputs
 from unbraid.printable import shown
 from unbraid.problem import Problem
 from unbraid.status import Status
@@ -43,15 +44,15 @@ def notes_on(
 
 def on_data(problem: Problem, status: Status) -> Iterator[str]:
     """What is missing."""
-    if problem.S > 1 and not np.ptp(problem.X, axis=0).any():
+    if problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any():
         yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
         yield (
             "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
             "which fit.model.through(X, F) sets from values."
         )
-    if problem.F is not None and not problem.complete:
-        open_constants = np.flatnonzero(np.isnan(problem.F).all(axis=0))
+    if problem.known.values is not None:
+        open_constants = np.flatnonzero(problem.known.values == 0)
         if open_constants.size:
             yield (
                 f"No value of {named(problem, open_constants)} is known: Jacobians leave its "
@@ -64,9 +65,14 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
         )
 
 
+def elsewhere(block: Problem, point: Array) -> int:
+    """How many samples of a block are not at a point."""
+    return int(np.count_nonzero((point != block.X).any(axis=1)))
+
+
 def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
     """Whether the data can determine the model at all."""
-    numbers = sum(np.count_nonzero(~np.isnan(array)) for array in (problem.F, problem.J) if array is not None)
+    numbers = problem.known.entries
     if coefficients > numbers / 2:
         yield (
             f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "

@@ -20,24 +20,25 @@ from unbraid.memory import available_memory
 
 Kind = Literal["memory", "memory map", "Dask"]
 Sweeps = Literal["alternating", "filtered", "polynomial"]
-Phase = Literal["always", "compress", "search", "polish"]
+Phase = Literal["always", "compress", "search", "polish", "all samples"]
+PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples")
 
 ALWAYS = 500_000
 """Numbers that every fit may hold: traces, tables, what the first call of a function imports."""
 BRANCH_ARRAYS = 16
 """Arrays (starts, r, samples) of branches at the samples: inputs, their places between knots, slopes, values."""
-DENSE_COPIES, BRANCH_COPIES = 10, 8
-"""Copies of the normal matrix of all unknowns, and of those of each branch, while a step is made."""
+DENSE_COPIES, MORE_DENSE_COPIES, BRANCH_COPIES = 4, 6, 8
+"""Copies of the normal matrix of all unknowns while a step is made, for every start and once; of those of branches."""
 BATCH, POLISH_BATCH = 1 << 17, 1 << 20
 """Entries (starts, r, S) of a batch of the search, and (starts, S, r, m + K) of one of the polish."""
-KEPT, BLOCK, LEAST_BLOCK = 1 << 20, 1 << 14, 256
+KEPT, BLOCK, LEAST_BLOCK = 1 << 20, 1 << 15, 256
 """Entries (starts, r, S) that are remembered; entries (r, samples) of a block, and samples of one at least."""
 IN_UNITS = 1 << 22
 """Entries of X and F that are kept in the solver's units."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Sizes:
     """What a fit is asked to do.
 
     Attributes
@@ -82,7 +83,7 @@ class Work:
     sweeps: Sweeps = "alternating"
     polished: int = 4
     dense_limit: int = 3000
-    subsample: int | None = 1 << 15
+    subsample: int | None = 1 << 14
     compressed: tuple[int, int] | None = None
 
     @property
@@ -116,7 +117,7 @@ class Plan:
 
     Examples
     --------
-    >>> plan(Work(S=10**6, n=4, m=4, rank=4, size=12, kind="memory map")).peak < 10**9
+    >>> plan(Sizes(S=10**6, n=4, m=4, rank=4, size=12, kind="memory map")).peak < 10**9
     True
     """
 
@@ -125,7 +126,7 @@ class Plan:
     @property
     def peak(self) -> int:
         """Bytes."""
-        return self.of("always") + max(self.of(phase) for phase in ("compress", "search", "polish"))
+        return self.of("always") + max(map(self.of, PHASES))
 
     def of(self, phase: str) -> int:
         """Bytes of a phase."""
@@ -133,7 +134,7 @@ class Plan:
 
     def at_peak(self) -> list[Need]:
         """What is there at the peak, largest first."""
-        worst = max(("compress", "search", "polish"), key=self.of)
+        worst = max(PHASES, key=self.of)
         there = [need for need in self.needs if need.phase in ("always", worst)]
         return sorted(there, key=lambda need: -need.size)
 
@@ -153,100 +154,109 @@ class Plan:
     def __repr__(self) -> str:
         lines = [f"About {readable(self.peak)} beyond the given arrays:"]
         for need in sorted(self.needs, key=lambda need: -need.size):
-            lines.append(f"  {need.phase:8}{need.name:34}{readable(need.size):>9}")
+            lines.append(f"  {need.phase:13}{need.name:34}{readable(need.size):>9}")
         return "\n".join(lines)
 
 
-def plan(work: Work) -> Plan:
+def plan(sizes: Sizes) -> Plan:
     """What the fit needs."""
-    return Plan(tuple(need for need in needs(work) if need.size > 0))
+    return Plan(tuple(need for need in needs(sizes) if need.size > 0))
 
 
-def needs(work: Work) -> Iterator[Need]:
+def needs(sizes: Sizes) -> Iterator[Need]:
     """Everything that takes memory, one by one."""
     yield Need("always", "what every fit takes", 8 * ALWAYS, "")
-    yield from of_samples(work)
-    if work.compressed is not None:
-        yield from of_compression(work)
-    yield from of_search(work)
-    if work.polished > 0:
-        yield from of_polish(work)
+    yield from of_samples(sizes)
+    if sizes.compressed is not None:
+        yield from of_compression(sizes)
+    yield from of_search(sizes)
+    if sizes.polished > 0:
+        yield from of_polish(sizes)
 
 
-def of_samples(work: Work) -> Iterator[Need]:
+def of_samples(sizes: Sizes) -> Iterator[Need]:
     """The samples in other units or places."""
-    inputs, fewer = work.S * (work.m + work.n), "give fewer samples"
-    if work.searched < work.S:
-        yield Need("always", "a subsample", 8 * 2 * work.searched * work.per_sample, fewer)
+    inputs, fewer = sizes.S * (sizes.m + sizes.n), "give fewer samples"
+    if sizes.searched < sizes.S:
+        yield Need("always", "a subsample", 8 * 2 * sizes.searched * sizes.per_sample, fewer)
     elif inputs <= IN_UNITS:
         yield Need("always", "samples in the solver's units", 8 * 3 * inputs, fewer)
-    if work.sweeps == "filtered" or (work.sweeps == "polynomial" and work.kind != "memory"):
-        everything = work.searched * work.per_sample
+    if sizes.sweeps == "filtered" or (sizes.sweeps == "polynomial" and sizes.kind != "memory"):
+        everything = sizes.searched * sizes.per_sample
         yield Need("always", "all samples in memory", 8 * everything, f"{fewer}, use the default method")
-    if work.kind == "Dask":
-        length = work.block if work.block else block_length(work)
-        size = 8 * 2 * work.workers * length * work.per_sample
+    if sizes.kind == "Dask":
+        length = sizes.block if sizes.block else block_length(sizes)
+        size = 8 * 2 * sizes.workers * length * sizes.per_sample
         yield Need("always", "chunks of the arrays", size, "use smaller chunks (rechunk), fewer threads")
 
 
-def of_compression(work: Work) -> Iterator[Need]:
+def of_compression(sizes: Sizes) -> Iterator[Need]:
     """Finding subspaces, and what is left of the samples."""
-    assert work.compressed is not None
-    p, q = work.compressed
-    sides = [(full, min(full, 500, kept + 10)) for full, kept in ((work.n, p), (work.m, q)) if kept < full]
+    assert sizes.compressed is not None
+    p, q = sizes.compressed
+    sides = [(full, min(full, 500, kept + 10)) for full, kept in ((sizes.n, p), (sizes.m, q)) if kept < full]
     products = sum(full * (full if full <= 500 else columns) for full, columns in sides)
     yield Need("compress", "products that span subspaces", 8 * 6 * products, "")
-    yield Need("compress", "Jacobians of a block", 8 * 4 * of_block(work.S, work.n * work.m), "")
-    small = work.searched * (p + q + p * q)
+    yield Need("compress", "Jacobians of a block", 8 * 4 * of_block(sizes.S, sizes.n * sizes.m), "")
+    small = sizes.S * (p + q + p * q)
     yield Need("always", "compressed Jacobians", 8 * 2 * small, "lower the rank, give fewer samples")
 
 
-def of_search(work: Work) -> Iterator[Need]:
+def of_search(sizes: Sizes) -> Iterator[Need]:
     """Sweeps from random starts."""
-    (n, m), r, K, S = work.sides, work.rank, work.size, work.searched
-    batch = min(work.starts, max(1, BATCH // (r * S)))
+    (n, m), r, K, S = sizes.sides, sizes.rank, sizes.size, sizes.searched
+    batch = min(sizes.starts, max(1, BATCH // (r * S)))
     fewer = "lower the rank"
-    yield Need("search", "branches at the samples", 8 * BRANCH_ARRAYS * at_samples(work, batch), fewer)
-    if work.jacobians:
+    yield Need("search", "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), fewer)
+    if sizes.jacobians:
         yield Need("search", "products with Jacobians", 8 * 5 * batch * r * n * m, f"{fewer}, start fewer times")
     yield Need("search", "normal equations of branches", 8 * 4 * batch * r * K * K, f"{fewer}, use a smaller basis")
-    if work.sweeps == "filtered":
+    if sizes.sweeps == "filtered":
         yield Need("search", "equations of all values", 8 * 4 * (r * S) ** 2, "give fewer samples")
         yield Need("search", "residuals of all Jacobians", 8 * 8 * 3 * S * n * m, "give fewer samples")
-    if work.sweeps == "polynomial":
+    if sizes.sweeps == "polynomial":
         yield Need(
             "search", "equations of all coefficients", 8 * 4 * batch * (r * K) ** 2, f"{fewer}, lower the degree"
         )
 
 
-def of_polish(work: Work) -> Iterator[Need]:
-    """Gauss–Newton steps."""
-    (n, m), r, K, S = work.sides, work.rank, work.size, work.searched
-    batch = min(work.starts, work.polished, max(1, POLISH_BATCH // (S * r * (m + K))))
+def of_polish(sizes: Sizes) -> Iterator[Need]:
+    """Gauss–Newton steps: of some starts at once, then of the best one on all there is, where that is affordable."""
+    S, K, r = sizes.searched, sizes.size, sizes.rank
+    batch = min(sizes.starts, sizes.polished, max(1, POLISH_BATCH // (S * r * (sizes.sides[1] + K))))
+    yield from of_steps("polish", sizes, sizes.sides, batch)
+    smaller = sizes.searched < sizes.S or sizes.compressed is not None
+    if smaller and r * (sizes.n + sizes.m + K) <= sizes.dense_limit:
+        yield from of_steps("all samples", sizes, (sizes.n, sizes.m), 1)
+
+
+def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> Iterator[Need]:
+    """What steps of so many starts at once take."""
+    (n, m), r, K, S = sides, sizes.rank, sizes.size, sizes.searched if phase == "polish" else sizes.S
     q = n + m + K
     smaller = "lower the rank, use a smaller basis"
-    if r * q <= work.dense_limit:
-        yield Need("polish", "normal matrix", 8 * DENSE_COPIES * batch * (r * q) ** 2, smaller)
+    if r * q <= sizes.dense_limit:
+        copies = DENSE_COPIES * batch + MORE_DENSE_COPIES
+        yield Need(phase, "normal matrix", 8 * copies * (r * q) ** 2, smaller)
     else:
-        advice = smaller if work.compressed is not None else f"{smaller}, polish=False"
-        yield Need("polish", "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, advice)
-    yield Need("polish", "frames of directions", 8 * 2 * batch * r * m * m, "lower the rank, polish=False")
-    yield Need("polish", "branches at the samples", 8 * BRANCH_ARRAYS * at_samples(work, batch), "lower the rank")
-    yield Need("polish", "features of a block", 8 * batch * of_block(S, r * (m + K)), "lower the rank")
-    if work.jacobians:
-        yield Need("polish", "products with Jacobians", 8 * 3 * batch * r * n * m, "lower the rank")
-        yield Need("polish", "Jacobians of a block", 8 * 3 * batch * of_block(S, n * m), "")
+        yield Need(phase, "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, f"{smaller}, polish=False")
+    yield Need(phase, "frames of directions", 8 * 2 * batch * r * m * m, "lower the rank, polish=False")
+    yield Need(phase, "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), "lower the rank")
+    yield Need(phase, "features of a block", 8 * batch * of_block(S, r * (m + K)), "lower the rank")
+    if sizes.jacobians:
+        yield Need(phase, "products with Jacobians", 8 * 3 * batch * r * n * m, "lower the rank")
+        yield Need(phase, "Jacobians of a block", 8 * 3 * batch * of_block(S, n * m), "")
 
 
-def at_samples(work: Work, batch: int) -> int:
+def at_samples(sizes: Sizes, batch: int, samples: int) -> int:
     """Entries of (starts, r, samples), of all samples where they are remembered, else of a block."""
-    entries = batch * work.rank * work.searched
-    return entries if entries <= KEPT else min(entries, batch * work.rank * block_length(work))
+    entries = batch * sizes.rank * samples
+    return entries if entries <= KEPT else min(entries, batch * sizes.rank * block_length(sizes))
 
 
-def block_length(work: Work) -> int:
+def block_length(sizes: Sizes) -> int:
     """Samples in a block of a sweep."""
-    return max(LEAST_BLOCK, BLOCK // work.rank)
+    return max(LEAST_BLOCK, BLOCK // sizes.rank)
 
 
 def of_block(samples: int, per_sample: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -11,13 +11,17 @@ import numpy as np
 
 from unbraid.errors import check_whole
 from unbraid.iterate import Iterates, Observe, Run, iterate
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.metrics import direction_angles
-from unbraid.progress import Callback
-from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.progress import Callback, Progress
+from unbraid.solvers.gauss_newton import GaussNewton, State
+from unbraid.spread import on_this_clock, parts, time_of_day
 from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
+from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
+from unbraid.workers import Workers
 
 EXACT = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -60,28 +64,38 @@ class Polish:
 
 
 def polish_runs(
-    solver: GaussNewton, runs: Sequence[Run], settings: Polish, began: float, callback: Callback | None = None
+    solver: GaussNewton,
+    runs: Sequence[Run],
+    settings: Polish,
+    began: float,
+    callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], Status | None]:
     """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
 
     `began` is when the clock of the time limit started. Returns also what cut the work short, if anything did.
-    Second members of the groups of like starts come last: they are polished only to confirm.
+    Second members of the groups of like starts come last: they are polished only to confirm. Where workers are given,
+    they do it.
     """
     order = promising(runs)[: settings.candidates]
     entries = solver.samples.size * runs[0].best.W0.shape[1] * (solver.samples.m + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
     result = [replace(run, finished=False) for run in runs]
+    bests, stopping = [runs[i].best for i in order], settings.stopping
+    how = (solver, bests, at_once, stopping, began, callback, journal)
+    ahead = None if workers is None else polished_ahead(*how, workers)
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
-        state = solver.start(joined([runs[i].best for i in chunk]))
         here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
         watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
-        observe = watch(stopping=settings.stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
         try:
-            polished = iterate(solver, state, len(chunk), settings.stopping, began, observe)
+            if ahead is None:
+                polished = polish_some(solver, bests[first : first + at_once], stopping, began, watch, journal)
+            else:
+                polished = next(ahead)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        polished = settle(solver, polished, settings.stopping, began, watch)
         for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
@@ -92,6 +106,62 @@ def polish_runs(
     return result, None
 
 
+def polish_some(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    stopping: Stopping,
+    began: float,
+    watch: Callable[..., Observe | None],
+    journal: Journal,
+) -> list[Run]:
+    """Some starts, polished and settled as one batch."""
+    start = partial(solver.start, joined(bests))
+    observe = watch(stopping=stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
+    polished = iterate(solver, start, len(bests), stopping, began, observe, journal)
+    return settle(solver, polished, stopping, began, watch, journal)
+
+
+def polished_ahead(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    at_once: int,
+    stopping: Stopping,
+    began: float,
+    callback: Callback | None,
+    journal: Journal,
+    workers: Workers,
+) -> Iterator[list[Run]]:
+    """Group after group of `at_once` starts, polished by workers.
+
+    As many groups as keep all of them busy are polished at the same time, though the first may turn out to be enough.
+    """
+    count: int = journal.unit(lambda: workers.count)  # another run may find others
+    steps = stopping.max_sweeps + (SETTLING_ROUNDS + 1) * SETTLING_STEPS
+    done = 0
+
+    def tick(size: int) -> None:
+        nonlocal done
+        done = min(done + size, len(bests))
+        if callback is not None:
+            callback(Progress("polish", done * steps, len(bests) * steps, len(bests) - done))
+
+    for several in parts(bests, max(1, count // at_once) * at_once):
+        size = min(at_once, -(-len(several) // count))
+        chunks = [(some, stopping, time_of_day(began)) for some in parts(several, size)]
+        found = journal.unit(partial(workers.map, polish_there, chunks, partial(tick, size), (solver,)))
+        yield from map(list, parts([run for some in found for run in some], at_once))
+
+
+def polish_there(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
+    """As `polish_some`, wherever this is; `began` is a time of day."""
+    with single_blas_thread():
+        return polish_some(solver, bests, stopping, on_this_clock(began), unobserved, NOTHING_KEPT)
+
+
+def unobserved(**_: object) -> None:
+    """Nobody is told."""
+
+
 def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     """Runs of a search on other data, with the objective they have on the solver's; what they did is no part of it."""
     nothing = Trace(np.zeros(0), np.zeros(0), ())
@@ -99,7 +169,12 @@ def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
 
 
 def settle(
-    solver: GaussNewton, runs: Sequence[Run], polished: Stopping, began: float, watch: Callable[..., Observe | None]
+    solver: GaussNewton,
+    runs: Sequence[Run],
+    polished: Stopping,
+    began: float,
+    watch: Callable[..., Observe | None],
+    journal: Journal,
 ) -> list[Run]:
     """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
 
@@ -115,15 +190,20 @@ def settle(
         before, after = polished.max_sweeps + k * SETTLING_STEPS, (SETTLING_ROUNDS - k) * SETTLING_STEPS
         try:
             final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-            state = final.start(final.placed_anew(joined([run.best for run in settled])))
+            start = partial(start_anew, final, joined([run.best for run in settled]))
             observe = watch(stopping=stopping, before=before, after=after)
-            ended = iterate(final, state, len(settled), stopping, began, observe)
+            ended = iterate(final, start, len(settled), stopping, began, observe, journal)
         except KeyboardInterrupt:
             return [replace(run, status=Status.INTERRUPTED) for run in settled]
         settled = [settled_in(*pair, all_free=not last) for pair in zip(settled, ended, strict=True)]
         if any(run.status is Status.INTERRUPTED for run in ended):
             break
     return settled
+
+
+def start_anew(solver: GaussNewton, iterates: Iterates) -> State:
+    """Begin at given models, their knots placed anew."""
+    return solver.start(solver.placed_anew(iterates))
 
 
 def settled_in(before: Run, after: Run, all_free: bool) -> Run:
@@ -142,7 +222,8 @@ def settled_in(before: Run, after: Run, all_free: bool) -> Run:
 def still_falling(run: Run) -> bool:
     """Whether the steps ran out while each of them still gained: then nothing has converged, whatever was before."""
     last = run.trace.objective[-2:]
-    return run.status is Status.OUT_OF_SWEEPS and len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1])
+    falls = len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1] and last[1] > EXACT)
+    return run.status is Status.OUT_OF_SWEEPS and falls
 
 
 def promising(runs: Sequence[Run]) -> list[int]:

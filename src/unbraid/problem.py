@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from numbers import Real
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, TypeVar, get_args
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array, BoolArray, IndexArray, blocks
-from unbraid.errors import DataError
+from unbraid.arrays import Array, BoolArray, IndexArray, blocks, spread_out
+from unbraid.census import Known, all_known, checked, known_of
+from unbraid.checks import (
+    ARRAYS,
+    Missing,
+    check_finite,
+    check_missing,
+    check_shapes,
+    counted,
+    fits_sample_layout,
+    is_mapped,
+    numbers,
+    read_only,
+    samples_of,
+)
+from unbraid.chunks import Chunks, aligned, gathered, indices, is_lazy, lazy_samples
+from unbraid.clients import as_client
+from unbraid.cluster import Held
+from unbraid.errors import DataError, check_whole
 from unbraid.labels import as_names
 from unbraid.sums import total
 
@@ -19,10 +35,9 @@ if TYPE_CHECKING:
     from unbraid.functions import Derivatives, Function
     from unbraid.progress import Callback
 
-Missing = Literal["error", "mask"]
 Summand = TypeVar("Summand")
-MASK = 'pass missing="mask"'
-"""The advice where something is missing."""
+THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
+"""How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
 
 
 class Problem:
@@ -48,6 +63,10 @@ class Problem:
     Anything array-like is accepted and nothing is ever written to. Arrays of float64 in C order are
     used in place, others are copied once. With one output, F may be (S,) and J may be (S, m).
 
+    Memory maps (``np.load(path, mmap_mode="r")``) stay in their files, in whatever type and order they are. Dask arrays
+    are computed a block of samples at a time, whenever they are needed; where one is given, all become Dask arrays,
+    and `X`, `F`, `J` and `weights` are such. Fits look at both only through `sum`.
+
     Examples
     --------
     >>> import numpy as np, unbraid as ub
@@ -61,6 +80,7 @@ class Problem:
     weights: Array | None
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
+    home: Chunks | Held | None
     J: Array | None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -82,28 +102,34 @@ class Problem:
         check_missing(missing)
         if F is None and J is None:
             raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
-        points = numbers("X", X)
-        values = None if F is None else numbers("F", F)
-        jacobians = None if J is None else numbers("J", J)
+        points = as_samples("X", X)
+        values = None if F is None else as_samples("F", F)
+        jacobians = None if J is None else as_samples("J", J)
         points = points[:, None] if points.ndim == 1 else points
         values = values[:, None] if values is not None and values.ndim == 1 else values
         one_output = values is None or values.shape[-1] == 1
         if jacobians is not None and jacobians.ndim == 2 and one_output:
             jacobians = jacobians[:, None, :]
         check_shapes(points, values, jacobians)
-        check_finite("X", points)
-        for name, array in (("F", values), ("J", jacobians)):
-            if array is not None:
-                check_known(name, array, missing)
-        if missing == "mask":
-            check_outputs_known(values, jacobians)
-        self.X = read_only(points)
-        self.F = None if values is None else read_only(values)
-        self.weights = None if weights is None else read_only(check_weights(numbers("weights", weights), len(points)))
-        self.input_names = as_names("input_names", input_names, X, self.m)
+        rows = None if weights is None else as_samples("weights", weights)
+        if rows is not None and rows.shape != points.shape[:1]:
+            S = points.shape[0]
+            raise DataError(f"weights must be (S,) = ({S},), one a sample, got shape {rows.shape}.")
+        given = {"X": points, "F": values, "weights": rows, "J": jacobians}
+        arrays = {name: array for name, array in given.items() if array is not None}
         n = (values if values is not None else jacobians).shape[1]  # type: ignore[union-attr]
+        self.input_names = as_names("input_names", input_names, X, points.shape[1])
         self.output_names = as_names("output_names", output_names, F, n)
-        self.J = None if jacobians is None else read_only(jacobians)
+        self.home = None
+        if any(is_lazy(array) for array in arrays.values()):
+            arrays = aligned(arrays)
+            block_of = partial(unchecked, input_names=self.input_names, output_names=self.output_names)
+            self.home = Chunks(arrays, partial(block_of, complete=missing == "error"))
+        else:
+            arrays = {name: read_only(array) for name, array in arrays.items()}
+        self.X, self.F, self.weights, self.J = (arrays.get(name) for name in ARRAYS)  # type: ignore[assignment]
+        known = checked(self, missing)
+        self.__dict__.update(known=known, complete=known.entries == all_known(self).entries)
 
     @classmethod
     def from_paper_layout(
@@ -124,9 +150,9 @@ class Problem:
         >>> ub.Problem.from_paper_layout(X=np.ones((2, 30)), F=np.ones((3, 30)))
         Problem(S=30 samples, m=2 inputs, n=3 outputs, values only)
         """
-        points = numbers("X", X)
-        values = None if F is None else numbers("F", F)
-        jacobians = None if J is None else numbers("J", J)
+        points = as_samples("X", X)
+        values = None if F is None else as_samples("F", F)
+        jacobians = None if J is None else as_samples("J", J)
         for name, array, axes in (("X", points, 2), ("F", values, 2), ("J", jacobians, 3)):
             if array is not None and array.ndim != axes:
                 layout = {"X": "(m, S)", "F": "(n, S)", "J": "(n, m, S)"}[name]
@@ -220,7 +246,7 @@ class Problem:
     @property
     def S(self) -> int:
         """How many samples."""
-        return len(self.X)
+        return int(self.X.shape[0])
 
     @property
     def m(self) -> int:
@@ -235,9 +261,19 @@ class Problem:
         return int(known.shape[1])
 
     @cached_property
+    def known(self) -> Known:
+        """How many entries of F and J are known, output by output."""
+        return self.sum(known_of)
+
+    @cached_property
     def complete(self) -> bool:
         """Whether all entries of F and J are known."""
-        return not any(array is not None and np.isnan(array).any() for array in (self.F, self.J))
+        return self.known.entries == all_known(self).entries
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its arrays are NumPy's own: no memory map, and no Dask array."""
+        return self.home is None and not any(is_mapped(getattr(self, name)) for name in ARRAYS)
 
     def sum(
         self,
@@ -247,24 +283,26 @@ class Problem:
     ) -> Summand:
         """Σ function(block, *arguments) over blocks of the samples, each a problem in memory (`unbraid.sums`).
 
-        `entries` is how many numbers the function holds at a time per sample, from which follows how long a block is;
-        None: what there is of a sample.
+        Blocks are float64 in C order, whatever the arrays are. `entries` is how many numbers the function holds at a
+        time per sample, from which follows how long a block is; None: what there is of a sample.
         """
+        if self.home is not None:
+            return self.home.sum(function, arguments, entries)
         per_sample = self.m + self.n * (1 + self.m) if entries is None else entries
         return total(function(self.part(part), *arguments) for part in blocks(self.S, per_sample))
 
-    def part(self, part: slice) -> Problem:
-        """Samples that follow each other, without looking at them again: views, nothing is copied."""
-        some = object.__new__(Problem)
-        for name in ("X", "F", "weights", "J"):
-            array = getattr(self, name)
-            object.__setattr__(some, name, None if array is None else array[part])
-        for name in ("input_names", "output_names"):
-            object.__setattr__(some, name, getattr(self, name))
-        return some
+    def part(self, part: slice | IndexArray) -> Problem:
+        """Some samples of NumPy arrays as float64, not checked again; of float64 in C order, a slice is a view."""
+        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
+        return unchecked(
+            **{name: np.ascontiguousarray(array[part], dtype=np.float64) for name, array in arrays.items()},
+            complete=self.__dict__.get("complete", False),
+            input_names=self.input_names,
+            output_names=self.output_names,
+        )
 
     def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
-        """The problem of some of the samples.
+        """The problem of some of the samples; of Dask arrays it is brought into memory.
 
         Examples
         --------
@@ -273,175 +311,99 @@ class Problem:
         >>> problem.take(slice(80))
         Problem(S=80 samples, m=2 inputs, n=2 outputs, values and Jacobians)
         """
-        return Problem(
-            self.X[index],
-            None if self.F is None else self.F[index],
-            None if self.J is None else self.J[index],
-            None if self.weights is None else self.weights[index],
-            "error" if self.complete else "mask",
-            input_names=self.input_names,
-            output_names=self.output_names,
-        )
+        if self.home is None:
+            arrays = {name: array[index] for name in ARRAYS if (array := getattr(self, name)) is not None}
+        else:
+            arrays = gathered(self.home, indices(index, self.S))
+        missing: Missing = "error" if self.complete else "mask"
+        return Problem(**arrays, missing=missing, input_names=self.input_names, output_names=self.output_names)
+
+    def thinned(self, most: int | None = None) -> Problem:
+        """The problem of at most so many of the samples, in memory: spread evenly, and drawn with a fixed seed.
+
+        It is this one where that is in memory and small enough already. None: at most 100,000 samples, and fewer where
+        they would take more than 256 MB.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> problem.thinned(30)
+        Problem(S=30 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
+        index = self.thinning(most)
+        return self if index is None else self.take(index)
+
+    def thinning(self, most: int | None = None) -> IndexArray | None:
+        """The numbers of the samples that `thinned` keeps; None: all, as they are."""
+        if most is None:
+            most = min(THIN_SAMPLES, max(LEAST_SAMPLES, THIN_ENTRIES // (self.m + self.n * (1 + self.m))))
+        check_whole("most", most, 1)
+        if most >= self.S and self.in_memory:
+            return None
+        return spread_out(self.S, most)
+
+    def on(self, client: Any) -> Problem:
+        """The same problem with its blocks on the workers of a Dask cluster, where they are computed once and stay.
+
+        `client` is a `distributed.Client`, or a scheduler's address. A problem of NumPy arrays is returned as it is.
+        """
+        client = as_client(client)
+        if self.home is None or (isinstance(self.home, Held) and self.home.client is client):
+            return self
+        chunks = self.home.chunks if isinstance(self.home, Held) else self.home
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__, home=Held(client, chunks))
+        return other
 
     def counting(self) -> Problem:
-        """The problem of the samples that count: of weight above 0, with something known."""
+        """The problem of the samples that count: of weight above 0, with something known.
+
+        Samples in files and Dask arrays stay where they are; those that do not count add nothing to sums.
+        """
+        if not self.in_memory:
+            return self
         counts = np.ones(self.S, dtype=bool) if self.weights is None else self.weights > 0.0
         if not self.complete:
-            arrays = [array.reshape(self.S, -1) for array in (self.F, self.J) if array is not None]
-            counts &= np.any([~np.isnan(array).all(axis=1) for array in arrays], axis=0)
+            arrays = [array for array in (self.F, self.J) if array is not None]
+            for part in blocks(self.S, self.n * (1 + self.m)):
+                some = [~np.isnan(array[part].reshape(len(array[part]), -1)).all(axis=1) for array in arrays]
+                counts[part] &= np.any(some, axis=0)
         return self if counts.all() else self.take(counts)
 
     def __repr__(self) -> str:
         have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}
         more = [] if self.weights is None else ["weighted"]
         if not self.complete:
-            gaps = [array for array in (self.F, self.J) if array is not None]
-            share = sum(np.count_nonzero(np.isnan(array)) for array in gaps) / sum(array.size for array in gaps)
+            share = 1.0 - self.known.entries / all_known(self).entries
             more.append(f"{100.0 * share:.2g} % missing")
+        if self.home is not None:
+            where = " on a cluster" if isinstance(self.home, Held) else ""
+            more.append(f"in {counted(len(self.home.lengths), 'block')}{where}")
         return (
             f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, n={counted(self.n, 'output')}, "
             f"{', '.join([have[self.F is not None, self.J is not None], *more])})"
         )
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """'1 sample', '2 samples'."""
-    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
+def as_samples(name: str, given: Any) -> Any:
+    """An array of real numbers, one row a sample: in memory, in a file, or Dask's."""
+    return lazy_samples(name, given) if is_lazy(given) else samples_of(name, given)
 
 
-def numbers(name: str, given: Any) -> Array:
-    """The given thing as float64, or a sentence about why it is not one."""
-    if given is None:
-        raise DataError(f"{name} must be an array of numbers, got None.")
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a torch tensor that requires gradients
-        if hasattr(given, "detach"):
-            raise DataError(
-                f"{name} must be an array of numbers, got a tensor that requires gradients or is on another device: "
-                f"pass {name}.detach().cpu()."
-            ) from None
-        reason = str(error).rstrip(".")
-        raise DataError(f"{name} must be an array of numbers with equally long rows: {reason}.") from None
-    if array.dtype == object:
-        array = numbers_among_objects(name, array)
-    if array.dtype.kind == "c":
-        raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
-    if array.ndim == 0:
-        raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
-    if array.size == 0:
-        raise DataError(f"{name} must not be empty, got shape {array.shape}.")
-    return array if array.dtype == np.float64 else array.astype(np.float64)
-
-
-def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
-    """Python objects as float64, if they are numbers: text is not, even where it spells one."""
-    strange = next((entry for entry in array.flat if isinstance(entry, str | bytes)), None)
-    if strange is None:
-        try:
-            return array.astype(np.float64)
-        except (ValueError, TypeError):
-            strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
-    raise DataError(
-        f"{name} must be an array of real numbers, got Python objects, of type {type(strange).__name__} among others."
-    )
-
-
-def read_only(array: Array) -> Array:
-    """A C-ordered view that cannot be written through; a copy only where the order needs one."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def check_finite(name: str, array: Array, advice: str = "remove those samples or repair them") -> None:
-    """Refuse NaN and infinity, saying how many and where the first is."""
-    finite = np.isfinite(array)
-    if finite.all():
-        return
-    bad = int(array.size - np.count_nonzero(finite))
-    first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
-    raise DataError(
-        f"{name} has {counted(bad, 'entry', 'entries')} that "
-        f"{'is' if bad == 1 else 'are'} NaN or infinite, the first at {name}{list(first)}: "
-        f"{advice}."
-    )
-
-
-def check_missing(missing: str) -> None:
-    """Refuse what is no way to deal with gaps."""
-    if missing not in get_args(Missing):
-        raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
-
-
-def check_known(name: str, array: Array, missing: Missing) -> None:
-    """Refuse infinity, and NaN unless it stands for an entry that is missing; not all of them can be."""
-    if missing == "error":
-        advice = f"remove those samples or repair them, or {MASK} where NaN stands for what is not known"
-        check_finite(name, array, advice)
-        return
-    infinite = np.isinf(array)
-    if infinite.any():
-        first = [int(i) for i in np.argwhere(infinite)[0]]
-        raise DataError(f"{name} is infinite at {name}{first}: only NaN stands for what is missing.")
-    if np.isnan(array).all():
-        raise DataError(f"{name} holds nothing but NaN: pass {name}=None.")
-
-
-def check_outputs_known(F: Array | None, J: Array | None) -> None:
-    """Refuse an output of which nothing is known."""
-    known = [~np.isnan(array).all(axis=axes) for array, axes in ((F, 0), (J, (0, 2))) if array is not None]
-    unknown = np.flatnonzero(~np.any(known, axis=0))
-    if unknown.size:
-        raise DataError(f"Output {unknown[0]} is missing throughout, in F and J: leave it out.")
-
-
-def check_weights(weights: Array, S: int) -> Array:
-    """Refuse weights that are not one number ≥ 0 a sample, with one above 0."""
-    if weights.shape != (S,):
-        raise DataError(f"weights must be (S,) = ({S},), one a sample, got shape {weights.shape}.")
-    check_finite("weights", weights)
-    if weights.min() < 0.0:
-        raise DataError(f"weights must be ≥ 0, got {weights.min():g} at weights[{int(weights.argmin())}].")
-    if weights.max() == 0.0:
-        raise DataError("weights are all zero: at least one sample has to count.")
-    return weights
-
-
-def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
-    """Refuse shapes that do not belong together, with a hint at the likely mistake."""
-    given = {"X": X, "F": F, "J": J}
-    dimensions = {"X": 2, "F": 2, "J": 3}
-    layout = {"X": "(S, m)", "F": "(S, n)", "J": "(S, n, m)"}
-    for name, array in given.items():
-        if array is not None and array.ndim != dimensions[name]:
-            advice = " With one input and one output, pass J[:, None, None]." if name == "J" and array.ndim == 1 else ""
-            raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.{advice}")
-    S, m = X.shape
-    paper = " This looks like the paper's layout, samples last: use Problem.from_paper_layout(X, F, J)."
-    hint = paper if m >= S and fits_paper_layout(X, F, J) else ""  # X with more rows than columns is samples first
-    if F is not None and F.shape[0] != S:
-        raise DataError(f"F must have one row for each of the {S} samples of X, got shape {F.shape}.{hint}")
-    if J is not None:
-        n = J.shape[1] if F is None else F.shape[1]
-        if J.shape != (S, n, m):
-            if not hint and J.shape == (S, m, n):
-                hint = " Its last two axes look swapped."
-            raise DataError(f"J must be (S, n, m) = {(S, n, m)}, got {J.shape}.{hint}")
-
-
-def fits_sample_layout(X: Array, F: Array | None, J: Array | None) -> bool:
-    """Whether the arrays are (S, m), (S, n), (S, n, m), and cannot be (m, S), (n, S), (n, m, S)."""
-    S, m = X.shape
-    first = (F is None or F.shape[0] == S) and (J is None or (J.shape[0] == S and J.shape[2] == m))
-    return first and not fits_paper_layout(X, F, J)
-
-
-def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:
-    """Whether the arrays are (m, S), (n, S), (n, m, S)."""
-    m, S = X.shape
-    return (F is None or F.shape[1] == S) and (J is None or (J.shape[1] == m and J.shape[2] == S))
+def unchecked(
+    X: Array,
+    F: Array | None = None,
+    J: Array | None = None,
+    weights: Array | None = None,
+    *,
+    complete: bool,
+    input_names: tuple[str, ...] | None,
+    output_names: tuple[str, ...] | None,
+) -> Problem:
+    """A problem of arrays that are known to belong together; `complete`: nothing is known to be missing."""
+    some = object.__new__(Problem)
+    some.__dict__.update(X=X, F=F, weights=weights, input_names=input_names, output_names=output_names, home=None, J=J)
+    if complete:
+        some.__dict__["complete"] = True
+    return some

@@ -24,11 +24,12 @@ SETTLE = 1e-13
 class Targets(NamedTuple):
     """Slopes G and values R to come near to, as sums over samples: those of two blocks add up.
 
-    `values` (starts, r) is the sum of R, `weight` that of the samples' weights; `square` (starts, r), that of
-    G² + λ R², and `equations`, how many these are, belong to penalties whose strength is open.
+    `sums` are the placement's `normal_sums`, `values` (starts, r) the sum of R, `weight` that of the samples' weights;
+    `square` (starts, r), the sum of G² + λ R², and `equations`, how many these are, belong to penalties whose strength
+    is open.
     """
 
-    normal: NormalEquations
+    sums: Any
     values: Array
     weight: float
     square: Array | None
@@ -45,9 +46,9 @@ def targets(
     if placement.penalty_open:
         one = np.ones(S) if weight is None else weight
         square = (G * G) @ one + (0.0 if R is None else coupling * ((R * R) @ one))
-    normal = placement.normal_equations(at, G, R, coupling, weight)
+    sums = placement.normal_sums(at, G, R, coupling, weight)
     total = float(S) if weight is None else float(weight.sum())
-    return Targets(normal, values, total, square, S if R is None else 2 * S)
+    return Targets(sums, values, total, square, S if R is None else 2 * S)
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,17 @@ class Projection:
         self, placement: Placement, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> Array:
         """Coordinates (starts, r, K) of the nearest functions; G and R are (starts, r, S), weights of samples (S,)."""
-        return self.nearest(placement, targets(placement, at, G, R, coupling, weight))
+        to = targets(placement, at, G, R, coupling, weight)
+        return self.nearest(placement, to, 0.0 if R is None else coupling)
 
-    def nearest(self, placement: Placement, to: Targets) -> Array:
-        """Coordinates (starts, r, K) of the nearest functions, from sums over all samples; they are overwritten."""
-        penalty = placement.penalty()
+    def nearest(self, placement: Placement, to: Targets, coupling: float) -> Array:
+        """Coordinates (starts, r, K) of the nearest functions, from sums over all samples; λ is 0 without values."""
+        penalty, normal = placement.penalty(), placement.assembled(to.sums, coupling)
         if penalty is None and to.square is not None:
-            N, b = to.normal.gram[..., None, :, None, :], to.normal.right[..., None, :]
+            N, b = normal.gram[..., None, :, None, :], normal.right[..., None, :]
             chosen = placement.chosen_penalty(N, b, to.square, to.equations)
             penalty = None if chosen is None else chosen[..., 0, :, :]
-        return self.solve(placement, to.normal, to.weight, to.values / to.weight, penalty)
+        return self.solve(placement, normal, to.weight, to.values / to.weight, penalty)
 
     def solve(
         self, placement: Placement, normal: NormalEquations, weight: float, mean_value: Array, penalty: Array | None
@@ -161,13 +163,13 @@ class Projection:
         return sign * np.maximum(u, -0.5 * u), sign * np.where(u > 0.0, 0.5, -0.25) * u * u
 
     def replace_constant(
-        self, placement: Placement, a: Array, stand_in: Callable[[], Targets]
+        self, placement: Placement, a: Array, stand_in: Callable[[], Targets], coupling: float
     ) -> tuple[Array, BoolArray]:
         """Put the projection of the `leaky` stand-in where a branch came out constant; say where that was."""
         constant: BoolArray = placement.is_constant(a)
         if not constant.any():
             return a, constant
-        return np.where(constant[..., None], self.nearest(placement, stand_in()), a), constant
+        return np.where(constant[..., None], self.nearest(placement, stand_in(), coupling), a), constant
 
 
 def nearest(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from unbraid.given import GivenModel
 from unbraid.iterate import Iterates, Observe, Run, Solver, State, iterate
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.progress import Callback, Progress
 from unbraid.samples import SampleSet
 from unbraid.status import Status
@@ -46,6 +48,7 @@ def run_starts(
     rngs: Sequence[np.random.Generator],
     stopping: Stopping,
     callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> tuple[list[Run], Status | None]:
     """Run one random start per generator. The result does not depend on how they are batched.
 
@@ -53,15 +56,15 @@ def run_starts(
     that had not begun by then are missing.
     """
     batch = max(1, BATCH_ENTRIES // (rank * solver.samples.size))
-    began = time.perf_counter()
+    began = journal.began(time.perf_counter())
     runs: list[Run] = []
     for first in range(0, len(rngs), batch):
         chunk = rngs[first : first + batch]
         here, earlier = range(first, first + len(chunk)), [run.objective for run in runs]
         observe = observer(callback, "search", here, len(rngs), stopping, earlier)
         try:
-            state = solver.random_start(rank, chunk)
-            runs += map(solver.finish, iterate(solver, state, len(chunk), stopping, began, observe))
+            start = partial(solver.random_start, rank, chunk)
+            runs += map(solver.finish, iterate(solver, start, len(chunk), stopping, began, observe, journal))
         except KeyboardInterrupt:
             if not runs:
                 raise
@@ -78,11 +81,12 @@ def run_from(
     rng: np.random.Generator,
     stopping: Stopping,
     callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> tuple[list[Run], Status | None]:
     """Run the one start that begins at a given model."""
-    state = solver.start_from(model, rng)
+    start = partial(solver.start_from, model, rng)
     observe = observer(callback, "search", range(1), 1, stopping, [])
-    runs = iterate(solver, state, 1, stopping, time.perf_counter(), observe)
+    runs = iterate(solver, start, 1, stopping, journal.began(time.perf_counter()), observe, journal)
     return [solver.finish(run) for run in runs], None
 
 

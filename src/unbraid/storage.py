@@ -20,11 +20,11 @@ import numpy as np
 from unbraid.arrays import Array
 from unbraid.bases import BASES, Basis
 from unbraid.branch import Branch, FittedBranch
+from unbraid.checks import read_only
 from unbraid.errors import FileError, ModelFileError, UnbraidError
 from unbraid.files import StrPath, replacing
 from unbraid.model import DecoupledModel
 from unbraid.npz import ArrayFile, open_npz, write_npz
-from unbraid.problem import read_only
 from unbraid.version import __version__
 
 FORMAT = "unbraid-model"

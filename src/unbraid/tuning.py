@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.bases.smoothing import REACH, PlacedSmoothing
-from unbraid.iterate import Iterates, Run, iterate
+from unbraid.iterate import Iterates, Observe, Run, iterate
+from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.quadratics import unit_diagonal
-from unbraid.polish import joined_traces
+from unbraid.polish import joined_traces, start_anew
 from unbraid.progress import Callback
-from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.gauss_newton import GaussNewton, State
 from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
@@ -47,6 +49,7 @@ def tuned(
     max_seconds: float | None,
     began: float,
     callback: Callback | None = None,
+    journal: Journal = NOTHING_KEPT,
 ) -> Run:
     """The run with smoothing chosen for each branch, and λ where it is open.
 
@@ -57,13 +60,11 @@ def tuned(
     for k in range(ROUNDS):
         observe = observer(callback, "smooth", range(1), 1, stopping, [], k * STEPS, (ROUNDS - k - 1) * STEPS)
         try:
-            if observe is not None:
-                observe(0, 1, run.objective)  # what comes first takes longest
             coupling = weighed(solver, run.best) if coupling_open else solver.coupling
             fixed = k == ROUNDS - 1
             final = replace(solver, coupling=coupling, directions_fixed=fixed, place_knots_at=frozenset())
-            chosen = with_strengths(run.best, strengths(final, run.best))
-            [after] = iterate(final, final.start(final.placed_anew(chosen)), 1, stopping, began, observe)
+            start = partial(start_smooth, final, run, observe)
+            [after] = iterate(final, start, 1, stopping, began, observe, journal)
         except KeyboardInterrupt:
             return replace(run, status=Status.INTERRUPTED)
         cut = after.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
@@ -71,6 +72,13 @@ def tuned(
         if cut:
             return run
     return replace(run, best=with_reaches(final, run.best))
+
+
+def start_smooth(solver: GaussNewton, run: Run, observe: Observe | None) -> State:
+    """Begin where a run ended, with strengths and places of knots chosen anew."""
+    if observe is not None:
+        observe(0, 1, run.objective)  # what comes first takes longest
+    return start_anew(solver, with_strengths(run.best, strengths(solver, run.best)))
 
 
 def weighed(solver: GaussNewton, iterates: Iterates) -> float:

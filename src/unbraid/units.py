@@ -12,10 +12,11 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
+from unbraid.arrays import Array
 from unbraid.bases import Basis, Placement
 from unbraid.branch import FittedBranch
 from unbraid.model import DecoupledModel
+from unbraid.moments import inputs, mean, outputs, variance, weighed
 from unbraid.problem import Problem
 
 
@@ -35,14 +36,14 @@ class Units:
     @classmethod
     def balanced(cls, problem: Problem) -> Self:
         """Units in which inputs have unit spread and outputs unit slope."""
-        center = np.average(problem.X, axis=0, weights=problem.weights)
-        spread = np.sqrt(np.average((problem.X - center) ** 2, axis=0, weights=problem.weights))
+        center = mean(problem, inputs)
+        spread = np.sqrt(variance(problem, center, inputs))
         x_scale = positive(spread, otherwise=1.0, noise=np.abs(center))
         if problem.J is not None:
-            f_scale = np.sqrt(row_square_means(problem.J, x_scale, problem.weights))
+            total, count = problem.sum(row_squares, x_scale)
+            f_scale = np.sqrt(total / np.maximum(count, np.finfo(float).tiny))
         else:
-            assert problem.F is not None
-            f_scale = spreads(problem.F, problem.weights)
+            f_scale = np.sqrt(variance(problem, mean(problem, outputs), outputs))
         return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
 
     def model(self, W0: Array, W1: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
@@ -64,21 +65,18 @@ def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:
 
 
 def spreads(F: Array, weights: Array | None) -> Array:
-    """The weighted standard deviations of the columns of F (S, n), of what is known of them: (n,)."""
-    known = ~np.isnan(F)
-    w = known if weights is None else known * weights[:, None]
-    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    values = np.where(known, F, 0.0)
-    mean = np.sum(w * values, axis=0) / total
-    return np.asarray(np.sqrt(np.sum(w * (values - mean) ** 2, axis=0) / total))
+    """The weighted standard deviations of the columns of an array F (S, n), of what is known of them: (n,)."""
+    count, total = weighed(F, weights)
+    count = np.maximum(count, np.finfo(float).tiny)
+    return np.asarray(np.sqrt(weighed((F - total / count) ** 2, weights)[1] / count))
 
 
-def row_square_means(J: Array, x_scale: Array, weights: Array | None) -> Array:
-    """The weighted mean over samples and inputs of (J[s, i, k] x_scale[k])², of what is known of it: (n,)."""
-    total, count = np.zeros(J.shape[1]), np.zeros(J.shape[1])
-    for part in blocks(len(J), J[0].size):
-        rows = np.ones(len(J[part])) if weights is None else weights[part]
-        known = ~np.isnan(J[part])
-        total += np.einsum("s,sik,k->i", rows, np.where(known, J[part], 0.0) ** 2, x_scale**2)
-        count += np.einsum("s,sik->i", rows, known)
-    return np.asarray(total / np.maximum(count, np.finfo(float).tiny))
+def row_squares(block: Problem, x_scale: Array) -> tuple[Array, Array]:
+    """Weighted sums over samples and inputs of (J[s, i, k] x_scale[k])² and of 1, of what is known: (n,) and (n,)."""
+    assert block.J is not None
+    rows = np.ones(block.S) if block.weights is None else block.weights
+    if block.complete:
+        return np.einsum("s,sik,k->i", rows, block.J**2, x_scale**2), np.full(block.n, block.m * rows.sum())
+    known = ~np.isnan(block.J)
+    squares = np.where(known, block.J, 0.0) ** 2
+    return np.einsum("s,sik,k->i", rows, squares, x_scale**2), np.einsum("s,sik->i", rows, known)

@@ -132,6 +132,18 @@ class Placement(ABC):
         `weight` (S,) is that of the samples, the same for all if None.
         """
 
+    def normal_sums(self, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None) -> Any:
+        """Sums over the prepared inputs, which add up over blocks of samples; `assembled` makes the equations of them.
+
+        A basis whose equations come out of fewer numbers than they have gives these.
+        """
+        return self.normal_equations(at, G, R, coupling, weight)
+
+    def assembled(self, sums: Any, coupling: float) -> NormalEquations:
+        """The normal equations of all samples, from their `normal_sums`; λ is 0 without values."""
+        equations: NormalEquations = sums
+        return equations
+
     @abstractmethod
     def adjoint(self, at: Any, G: Array, R: Array | None) -> Array:
         """B'ᵀ G + B̃ᵀ R (..., K), B' and B̃ being the slopes and values of the basis at the prepared inputs."""

@@ -133,7 +133,16 @@ class PlacedNatural(PolygonPlacement):
     def normal_equations(
         self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> NormalEquations:
-        gram, right, total = self.spline.normal_equations(at, G, R, coupling, weight)
+        sums = self.normal_sums(at, G, R, coupling, weight)
+        return self.assembled(sums, 0.0 if R is None else coupling)
+
+    def normal_sums(
+        self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> tuple[Array, Array]:
+        return self.spline.normal_sums(at, G, R, coupling, weight)
+
+    def assembled(self, sums: tuple[Array, Array], coupling: float) -> NormalEquations:
+        gram, right, total = self.spline.assembled(sums, coupling)
         rows = self.shares[..., None, :]
         return NormalEquations(
             folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(total, self.shares)

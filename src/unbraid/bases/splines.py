@@ -31,6 +31,8 @@ from unbraid.kernels import splines as kernel
 from unbraid.kernels.knots import breakpoints
 
 Representation = Literal["value", "slope"]
+LOOKED_UP = 1 << 13
+"""Inputs from which on it pays to look up their intervals in a table."""
 
 
 class SplineBasis(Basis):
@@ -132,6 +134,11 @@ class PlacedSpline(PolygonPlacement):
     def value_pieces(self) -> Array:
         return kernel.pieces(self.breakpoints, self.degree)
 
+    @cached_property
+    def lookup(self) -> kernel.Lookup | None:
+        """What finds the intervals of many inputs."""
+        return kernel.lookup(self.breakpoints)
+
     def arrays(self) -> dict[str, Array]:
         return {"breakpoints": self.breakpoints}
 
@@ -154,7 +161,7 @@ class PlacedSpline(PolygonPlacement):
         return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
 
     def at(self, u: Array) -> kernel.Located:
-        return kernel.locate(u, self.breakpoints)
+        return kernel.locate(u, self.breakpoints, self.lookup if u.size >= LOOKED_UP else None)
 
     def evaluate(self, a: Array, at: kernel.Located, derivative: int = 0) -> Array:
         P = kernel.combine(a, self.value_pieces)
@@ -178,16 +185,24 @@ class PlacedSpline(PolygonPlacement):
     def normal_equations(
         self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> NormalEquations:
-        M, breakpoints, d = self.value_pieces, self.breakpoints, self.degree
-        sums = kernel.moments(at, 2 * d + 1, weight)
-        gram = kernel.gram_shares(M, sums, breakpoints, 0.0 if R is None else coupling)
+        sums = self.normal_sums(at, G, R, coupling, weight)
+        return self.assembled(sums, 0.0 if R is None else coupling)
+
+    def normal_sums(
+        self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Moments of the inputs, and of slopes and values, in each interval."""
+        inputs = kernel.moments(at, 2 * self.degree + 1, weight)
         if weight is not None:
             G, R = G * weight, None if R is None else R * weight
-        right = kernel.right_moments(at, d, G, R, coupling)
+        return inputs, kernel.right_moments(at, self.degree, G, R, coupling)
+
+    def assembled(self, sums: tuple[Array, Array], coupling: float) -> NormalEquations:
+        M, (inputs, right) = self.value_pieces, sums
         return NormalEquations(
-            kernel.assemble_matrix(gram),
+            kernel.assemble_matrix(kernel.gram_shares(M, inputs, self.breakpoints, coupling)),
             kernel.assemble_vector(kernel.basis_sums(M, right)),
-            kernel.assemble_vector(kernel.basis_sums(M, sums)),
+            kernel.assemble_vector(kernel.basis_sums(M, inputs)),
         )
 
     def adjoint(self, at: kernel.Located, G: Array, R: Array | None) -> Array:

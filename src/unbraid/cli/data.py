@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.shell_completion import CompletionItem
 
+from unbraid.checks import Missing
 from unbraid.errors import FileError
 from unbraid.files import check_writable
 from unbraid.npz import SUFFIX
-from unbraid.problem import Missing
 from unbraid.reading import Samples, read_problem
 from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS

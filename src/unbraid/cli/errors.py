@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
+from unbraid.checks import MASK
 from unbraid.errors import UnbraidError
 from unbraid.files import reason
-from unbraid.problem import MASK
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -79,6 +79,8 @@ def reader_watched() -> Iterator[None]:
 IN_OPTIONS = {
     r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --layout samples-last",
     r"add polish=True, whose .* do, or leave out the method": "leave out --method",
+    r"give checkpoint another path": "give --checkpoint another name",
+    r"leave out checkpoint": "leave out --checkpoint",
     re.escape(MASK): "add --missing mask",
     r"pass ([FJ])=None": r"leave \1 out",
     r"use Problem\(X, F, J\)": "use --layout samples-first",

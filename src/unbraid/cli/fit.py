@@ -10,9 +10,10 @@ from typing import Any, Literal
 import click
 
 from unbraid import methods
+from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
-from unbraid.cli.cells import this_command
+from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, Told, check_output, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
@@ -21,10 +22,11 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.constraints import CONSTRAINTS, Constraint
 from unbraid.coupling import as_coupling
 from unbraid.decouple import decouple
+from unbraid.errors import FileError
+from unbraid.files import check_writable
 from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.polish import Polish
-from unbraid.problem import counted
 from unbraid.reading import Samples
 from unbraid.report import write_report
 from unbraid.status import Status
@@ -96,8 +98,14 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
+@scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="A file for the work until now: killed, the same command goes on from there.",
+)
 @json_option
 def command(
     data: Path,
@@ -112,8 +120,10 @@ def command(
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
+    scheduler: str | None,
     output: Path,
     report_path: Path | None,
+    checkpoint: Path | None,
     as_json: bool,
     **shapes: bool,
 ) -> None:
@@ -124,28 +134,37 @@ def command(
     --inputs, --outputs and --jacobians. An array `weights` (S,), or the column that --weights names, says how much
     each sample counts.
 
-    Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130.
+    Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130. With --checkpoint the
+    same command goes on with the search, after Ctrl-C as after a crash.
     """
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
     check_output(output, data, *told.files)
     check_report(report_path, output, data, *told.files)
+    check_checkpoint(checkpoint, output, data, *told.files, *filter(None, [report_path]))
     with progress_bar("Decoupling") as callback:
         samples = told.read(data, callback)
-        result = decouple(
-            samples.problem,
-            rank,
-            basis=basis,
-            constraint=constraint,
-            method=solver,
-            starts=starts,
-            rng=seed,
-            callback=callback,
-        )
+        try:
+            result = decouple(
+                samples.problem,
+                rank,
+                basis=basis,
+                constraint=constraint,
+                method=solver,
+                starts=starts,
+                rng=seed,
+                client=scheduler,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+        except KeyboardInterrupt:
+            if checkpoint is None or not checkpoint.exists():
+                raise
+            fail(f"Interrupted before there was a model: the same command goes on from {checkpoint}.", INTERRUPTED)
         result.model.save(output)
         if report_path is not None:
-            shell = this_command("unbraid fit", left_out=("as_json",))
+            shell = this_command("unbraid fit", left_out=("scheduler", "as_json", "checkpoint"))
             try:
                 write_report(result, report_path, command=shell, callback=callback)
             except KeyboardInterrupt:
@@ -158,6 +177,15 @@ def command(
         say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def check_checkpoint(checkpoint: Path | None, *others: Path) -> None:
+    """Refuse a checkpoint that cannot be written, or that is another file of this command, before any work is done."""
+    if checkpoint is None:
+        return
+    check_writable(checkpoint)
+    if any(checkpoint.resolve() == other.resolve() for other in others):
+        raise FileError(f"{checkpoint} cannot be both the checkpoint and another file of this command.")
 
 
 def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from unbraid.arrays import Array
 from unbraid.branch import Branch, FittedBranch
+from unbraid.checks import counted
 from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.constraints import CONSTRAINTS
 from unbraid.model import DecoupledModel
-from unbraid.problem import counted
 
 MOST_ENTRIES = 6
 

@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from unbraid.arrays import Array, blocks
+from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
@@ -16,7 +17,6 @@ from unbraid.diagnostics import beyond_training
 from unbraid.files import replacing
 from unbraid.model import DecoupledModel
 from unbraid.npz import write_npz
-from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
 from unbraid.reading import read_points
 from unbraid.reading.layout import LAST

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import Told, check_apart, sample_options
@@ -15,7 +16,6 @@ from unbraid.cli.output import error_rows, json_option, print_table, say, say_do
 from unbraid.errors import FileError
 from unbraid.fit import errors_on
 from unbraid.model import DecoupledModel
-from unbraid.problem import counted
 from unbraid.reading import Samples
 from unbraid.report import check_ending, check_packages, write_report
 

@@ -55,10 +55,15 @@ def inner_step(T: Array, W1: Array, GG: Array) -> Array:
     return (contract_outputs(T, W1) @ pseudo_inverse(GG * (W1.mT @ W1))).mT
 
 
+def slopes_operator(weight: Array, W1: Array, W0: Array) -> Array:
+    """The matrix (..., r, n·m) that makes of a Jacobian the slopes of `least_norm_slopes`."""
+    inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
+    return (weight[..., None] * khatri_rao(W1, W0) @ inverse).mT
+
+
 def least_norm_slopes(J: Array, weight: Array, W1: Array, W0: Array) -> Array:
     """G = argmin ‖J - [[W1, W0ᵀ, G]]‖², of least norm where there are several (n·m < r)."""
-    inverse = pseudo_inverse((W1.mT @ W1) * (W0 @ W0.mT))
-    return ((weight[..., None] * khatri_rao(W1, W0) @ inverse).mT @ J.mT).mT
+    return (slopes_operator(weight, W1, W0) @ J.mT).mT
 
 
 def slopes_are_open(W1: Array, W0: Array) -> bool:
@@ -66,14 +71,16 @@ def slopes_are_open(W1: Array, W0: Array) -> bool:
     return bool(W1.shape[-2] * W0.shape[-1] < W0.shape[-2])
 
 
+def undetermined_slopes(W1: Array, W0: Array) -> Array:
+    """The projection (..., r, r) onto what Jacobians leave open of the slopes at a sample."""
+    gram = (W1.mT @ W1) * (W0 @ W0.mT)
+    return np.eye(gram.shape[-1]) - pseudo_inverse(gram) @ gram
+
+
 def nearest_slopes(J: Array, weight: Array, W1: Array, W0: Array, G: Array) -> Array:
     """The minimiser of ‖J - [[W1, W0ᵀ, G]]‖² nearest to G, which differs only where n·m < r."""
     slopes = least_norm_slopes(J, weight, W1, W0)
-    if not slopes_are_open(W1, W0):
-        return slopes
-    gram = (W1.mT @ W1) * (W0 @ W0.mT)
-    undetermined = np.eye(gram.shape[-1]) - pseudo_inverse(gram) @ gram
-    return slopes + (undetermined @ G.mT).mT
+    return slopes + (undetermined_slopes(W1, W0) @ G.mT).mT if slopes_are_open(W1, W0) else slopes
 
 
 def pseudo_inverse_of(W1: Array) -> Array:
@@ -93,13 +100,13 @@ def least_norm_values(F: Array, W1: Array) -> Array:
     return (pseudo_inverse_of(W1) @ F.mT).mT
 
 
-def nearest_values(F: Array, W1: Array, R: Array) -> Array:
-    """The minimiser of ‖F - R W1ᵀ‖ nearest to R.
+def nearest_values(F: Array, W1: Array, inverse: Array, R: Array) -> Array:
+    """The minimiser of ‖F - R W1ᵀ‖ nearest to R; `inverse` is that of W1.
 
     Algorithm 1, line 9, departs from the paper: its minimum-norm solution pulls R towards the row
     space of W1 when n < r, and the values get worse as λ grows.
     """
-    return R + (pseudo_inverse_of(W1) @ (F.mT - W1 @ R.mT)).mT
+    return R + (inverse @ (F.mT - W1 @ R.mT)).mT
 
 
 def misfit(product: Array, gram: Array, W1: Array, norm: Array | float) -> Array:

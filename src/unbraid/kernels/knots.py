@@ -10,6 +10,10 @@ SMALLEST_GAP = 1e-6
 """Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""
 
 
+FEW_ROWS = 16
+"""Up to so many rows are searched one by one, more of them at once."""
+
+
 def breakpoints(u: Array, intervals: int, evenness: float = 0.0) -> Array:
     """Breakpoints for u (..., S), strictly increasing, (..., I + 1), from its least to its largest value.
 
@@ -51,6 +55,10 @@ def mixture_quantiles(ordered: Array, intervals: int, evenness: float) -> Array:
 def last_not_above(ascending: Array, level: Array) -> IndexArray:
     """The last position along the last axis of `ascending` (..., S) whose entry is ≤ each level (L,): (..., L)."""
     S = ascending.shape[-1]
+    if ascending.size <= FEW_ROWS * S:
+        rows = ascending.reshape(-1, S)
+        found = np.stack([row.searchsorted(level, side="right") for row in rows]) - 1
+        return found.reshape(*ascending.shape[:-1], len(level))
     position = np.zeros((*ascending.shape[:-1], len(level)), dtype=np.intp)
     for step in 1 << np.arange(S.bit_length())[::-1]:  # binary search, all rows and levels at once
         further = np.minimum(position + step, S - 1)

@@ -46,18 +46,85 @@ class Located:
     intervals: int
 
 
-def locate(u: Array, breakpoints: Array) -> Located:
-    """Find the interval of every u (..., S) among breakpoints (..., I + 1).
+@dataclass(frozen=True)
+class Lookup:
+    """Even cells, of which none has two breakpoints inside: what finds intervals of many samples.
 
-    Intervals are closed on the left; the last one is closed on both sides. Samples outside belong
-    to the nearest interval.
+    Attributes
+    ----------
+    scale, shift, least, most
+        (..., 1): the cell of u is scale · u + shift, kept between least and most, without its fraction.
+    interval
+        (cells,), the interval of samples in that cell that lie before its breakpoint.
+    breakpoint
+        (cells,), the one breakpoint inside; infinite where there is none.
     """
+
+    scale: Array
+    shift: Array
+    least: Array
+    most: Array
+    interval: IndexArray
+    breakpoint: Array
+
+    def cells(self, u: Array) -> IndexArray:
+        """The cells of u (..., S). Rounding does no harm: they increase with u, and so do the breakpoints' own."""
+        position = u * self.scale
+        position += self.shift
+        np.fmin(position, self.most, out=position)
+        np.fmax(position, self.least, out=position)
+        return position.astype(np.intp)
+
+    def intervals(self, u: Array) -> IndexArray:
+        """The intervals of u (..., S), numbered through all leading axes."""
+        cells = self.cells(u)
+        found = self.interval.take(cells)
+        found += u >= self.breakpoint.take(cells)
+        return found
+
+
+CELLS = 512
+"""Cells of a `Lookup` for one spline."""
+
+
+def lookup(breakpoints: Array) -> Lookup | None:
+    """The cells for breakpoints (..., I + 1); None where two breakpoints are so close that they share one."""
+    lead, intervals = breakpoints.shape[:-1], breakpoints.shape[-1] - 1
+    row = np.arange(math.prod(lead), dtype=np.intp).reshape(*lead, 1)
+    scale = CELLS / (breakpoints[..., -1:] - breakpoints[..., :1])
+    least = (row * CELLS).astype(np.float64)
+    shift = least - scale * breakpoints[..., :1]
+    found = Lookup(scale, shift, least, least + (CELLS - 1), row, row)  # type: ignore[arg-type]
+    inner = breakpoints[..., 1:-1]
+    cells = found.cells(inner)
+    if not (cells[..., 1:] > cells[..., :-1]).all():
+        return None
+    inside, following = np.zeros((*lead, CELLS), dtype=np.intp), np.full(row.size * CELLS, np.inf)
+    inside.ravel()[cells] = 1
+    following[cells] = inner
+    before = np.cumsum(inside, axis=-1) - inside + row * intervals
+    return Lookup(scale, shift, least, least + (CELLS - 1), before.ravel(), following)
+
+
+def compared(u: Array, breakpoints: Array) -> IndexArray:
+    """The intervals of u (..., S), numbered through all leading axes, by comparison with every breakpoint."""
     intervals = breakpoints.shape[-1] - 1
     count = np.zeros(u.shape, dtype=np.uint8 if intervals < 256 else np.uint32)
     for k in range(1, intervals):
         count += (u >= breakpoints[..., k, None]).view(np.uint8)  # adding booleans would convert them first
     rows = np.arange(breakpoints[..., 0].size, dtype=np.intp).reshape(breakpoints.shape[:-1])
-    interval = count + (rows * intervals)[..., None]
+    found: IndexArray = count + (rows * intervals)[..., None]
+    return found
+
+
+def locate(u: Array, breakpoints: Array, by: Lookup | None = None) -> Located:
+    """Find the interval of every u (..., S) among breakpoints (..., I + 1), with their `lookup` where samples are many.
+
+    Intervals are closed on the left; the last one is closed on both sides. Samples outside belong
+    to the nearest interval.
+    """
+    intervals = breakpoints.shape[-1] - 1
+    interval = compared(u, breakpoints) if by is None else by.intervals(u)
     rate = (2.0 / widths(breakpoints)).ravel().take(interval)
     middle = 0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1])
     t = u - middle.ravel().take(interval)

@@ -30,6 +30,7 @@ class AlternatingMethod(Method):
 
     weighted: ClassVar[bool] = True
     coupled: ClassVar[bool] = True
+    compressible: ClassVar[bool] = True
     anchored: bool
     normalised: bool
 

@@ -25,6 +25,8 @@ class Method(ABC):
         Whether its sweeps know weights of samples.
     coupled
         Whether λ has a say in its sweeps.
+    compressible
+        Whether its sweeps find the same in compressed Jacobians.
     name
         What to call it in results.
     basis
@@ -47,6 +49,7 @@ class Method(ABC):
 
     weighted: ClassVar[bool] = False
     coupled: ClassVar[bool] = False
+    compressible: ClassVar[bool] = False
     name: str
     basis: Basis
     stopping: Stopping

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from unbraid.arrays import Array
 from unbraid.bases import Basis, Polynomial
+from unbraid.checks import numbers
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, check_number
 from unbraid.methods.base import Method
-from unbraid.problem import numbers
 from unbraid.projection import Projection
 from unbraid.samples import SampleSet
 from unbraid.solvers.decomposition import Decomposition

@@ -83,15 +83,22 @@ def fit_of(picture: str, given: object) -> Fit:
 
 
 def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | None) -> Problem | None:
-    """The problem given, or the one that the fit remembers; None where there is neither."""
+    """The problem given, or the one that the fit remembers, in memory: of very many samples, some; None: neither."""
     if problem is None:
-        return given.problem if isinstance(given, Fit) else None
+        remembered = given.problem if isinstance(given, Fit) else None
+        return None if remembered is None else remembered.thinned()
     model = model_of(picture, given)
     if not isinstance(problem, Problem):
         raise DataError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
     if (problem.n, problem.m) != (model.n, model.m):
         raise DataError(f"problem must be the one that was fitted: {model!r} does not belong to {problem!r}.")
-    return problem
+    return problem.thinned()
+
+
+def thinning_words(given: Fit | DecoupledModel, problem: Problem | None, samples: Problem) -> str:
+    """' (100,000 of 2,000,000 samples)', where not all are drawn; else nothing."""
+    whole = given.problem if problem is None and isinstance(given, Fit) else problem
+    return "" if whole is None or whole.S == samples.S else f" ({samples.S:,} of {whole.S:,} samples)"
 
 
 def inches(panel: Axes) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from unbraid.fit import Fit, value_errors
 from unbraid.model import DecoupledModel
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, inches, model_of, samples_of
+from unbraid.plots.panels import axis_for, bare, check_matplotlib, inches, model_of, samples_of, thinning_words
 from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.problem import Problem
 
@@ -54,7 +54,8 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     Axes
         Up to four outputs are drawn point by point against the prediction, at most 1,200 points in all. Of more
         outputs, each has its median, its middle half, the middle nine tenths and the largest. Without values: the same
-        of the Jacobians, in % of the root mean square of each output's.
+        of the Jacobians, in % of the root mean square of each output's. Of more than 100,000 samples so many are
+        looked at, and the axis says so.
 
     Examples
     --------
@@ -69,6 +70,7 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     samples = samples_of("residuals", fit_or_model, problem)
     if samples is None:
         raise DataError("residuals needs the samples, which were not given: pass problem=ub.Problem(X, F, J).")
+    some = thinning_words(fit_or_model, problem, samples)
     samples = samples.counting()
     misfits = list(of_values(model, samples) if samples.F is not None else of_jacobians(model, samples))
     names = labels(samples.output_names, "f", model.n)
@@ -77,10 +79,10 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     what = "residual" if samples.F is not None else "residual of slopes"
     if model.n <= FEW:
         draw_points(panel, misfits, names)
-        panel.set_xlabel(f"predicted, in {unit}s", fontsize="small")
+        panel.set_xlabel(f"predicted, in {unit}s{some}", fontsize="small")
     else:
         draw_ranges(panel, misfits, names)
-        panel.set_xlabel("output")
+        panel.set_xlabel(f"output{some}")
     panel.axhline(0.0, color=QUIET, linewidth=0.8, zorder=0)
     panel.set_ylabel(f"{what}, % of {unit}", fontsize="small")
     bare(panel)
@@ -91,7 +93,7 @@ def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the values that are known."""
     assert samples.F is not None
     F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
-    errors = value_errors(samples, predicted)
+    errors = value_errors(samples, model)
     for i in range(model.n):
         known = ~np.isnan(F[:, i])
         centre = float(F[known, i].mean()) if known.any() else 0.0

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from unbraid.arrays import Array
+from unbraid.checks import Missing, check_finite, numbers
 from unbraid.errors import DataError, FileError
 from unbraid.memory import check_memory
 from unbraid.printable import listed, shown
-from unbraid.problem import Missing, Problem, check_finite, numbers
+from unbraid.problem import Problem
 from unbraid.progress import Callback, Progress
 from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
 from unbraid.reading.samples import Points, Samples, described

@@ -20,10 +20,10 @@ from typing import TextIO
 import numpy as np
 
 from unbraid.arrays import Array
+from unbraid.checks import counted
 from unbraid.errors import FileError
 from unbraid.memory import check_memory
 from unbraid.printable import shown
-from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
 from unbraid.reading.header import BLANKS, find_header, is_number, rows
 from unbraid.reading.sources import Gaps, Table

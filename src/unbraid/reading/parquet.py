@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unbraid.arrays import Array
+from unbraid.checks import counted
 from unbraid.errors import FileError
 from unbraid.memory import check_memory
 from unbraid.printable import shown
-from unbraid.problem import counted
 from unbraid.progress import Callback, Progress
 from unbraid.reading.sources import Gaps, Table, need
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from unbraid.checks import Missing, check_missing
 from unbraid.errors import FileError, SettingError
 from unbraid.files import StrPath, reason
-from unbraid.problem import Missing, check_missing
 from unbraid.progress import Callback
 from unbraid.reading import arrays, tables
 from unbraid.reading.kinds import opener

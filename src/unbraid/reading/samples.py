@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from unbraid.arrays import Array
+from unbraid.census import all_known
+from unbraid.checks import counted
 from unbraid.printable import quoted
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Samples:
 def described(problem: Problem, taken: str, weights: str | None) -> Samples:
     """The samples, with a word on weights, by the name that the file has for them, and on what is missing."""
     more = [] if weights is None else [f"weighted by {quoted(weights)}"]
-    gaps = sum(int(np.count_nonzero(np.isnan(array))) for array in (problem.F, problem.J) if array is not None)
+    gaps = all_known(problem).entries - problem.known.entries
     more += [f"{counted(gaps, 'number')} missing"] if gaps else []
     return Samples(problem, ", ".join([taken, *more]))
 

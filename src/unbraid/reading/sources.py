@@ -17,9 +17,9 @@ from typing import Any
 import numpy.typing as npt
 
 from unbraid.arrays import Array
+from unbraid.checks import MASK
 from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
 from unbraid.printable import MOST, listed, quoted, shown
-from unbraid.problem import MASK
 from unbraid.progress import Callback
 
 Shape = tuple[int, ...]

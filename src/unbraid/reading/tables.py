@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unbraid.checks import Missing, counted
 from unbraid.errors import FileError
 from unbraid.printable import listed, quoted
-from unbraid.problem import Missing, Problem, counted
+from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.reading.columns import check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST

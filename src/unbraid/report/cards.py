@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.arrays import Array, IndexArray
 from unbraid.constraints import CONSTRAINTS
 from unbraid.report.subject import Subject, subscript
 from unbraid.report.verdict import Badge, grade
@@ -163,7 +163,7 @@ def output_rows(subject: Subject) -> list[OutputRow]:
             in_percent(float(errors[i])),
             float(errors[i]) / largest if np.isfinite(errors[i]) else 0.0,
             grade(float(errors[i])),
-            *misses(residual[:, i], weights),
+            *misses(residual[:, i], weights, subject.numbers),
         )
         for i in range(len(errors))
     ]
@@ -173,14 +173,17 @@ def output_rows(subject: Subject) -> list[OutputRow]:
     return [rows[i] for i in order]
 
 
-def misses(residual: Array, weights: Array) -> tuple[str, str]:
-    """The root mean square of an output's residuals (S,), and the largest, over the samples that count."""
+def misses(residual: Array, weights: Array, numbers: IndexArray) -> tuple[str, str]:
+    """The root mean square of an output's residuals (S,), and the largest, over the samples that count.
+
+    `numbers` are what the user knows the samples by.
+    """
     counts = ~np.isnan(residual) & (weights > 0.0)
     if not counts.any():
         return "–", "–"
     at = int(np.argmax(np.where(counts, residual, -1.0)))
     mean = float(np.sqrt(np.average(residual[counts] ** 2, weights=weights[counts])))
-    return plain(mean), f"{plain(float(residual[at]))} at sample {at}"
+    return plain(mean), f"{plain(float(residual[at]))} at sample {numbers[at]}"
 
 
 MANY = 10

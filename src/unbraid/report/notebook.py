@@ -19,8 +19,8 @@ QUICK = 2_000_000
 
 
 def notebook_view(fit: Fit) -> str | None:
-    """A small view of the fit as HTML; None where a package for it is missing, or the samples are."""
-    if missing_packages() or fit.problem is None:
+    """A small view of the fit as HTML; None where a package for it is missing, or the samples are, or not at hand."""
+    if missing_packages() or fit.problem is None or fit.problem.home is not None:
         return None
     subject = Subject.of(fit, None, None)
     quick = fit.problem.S * fit.problem.n * fit.problem.m <= QUICK

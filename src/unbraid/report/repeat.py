@@ -41,7 +41,7 @@ def settings(subject: Subject) -> list[tuple[str, str]]:
 def fitted_samples(subject: Subject) -> Problem:
     """The samples of the fit where it remembers them, else those of the page."""
     remembered = None if subject.fit is None else subject.fit.problem
-    return subject.problem if remembered is None else remembered
+    return subject.whole if remembered is None else remembered
 
 
 def python_code(subject: Subject) -> str:

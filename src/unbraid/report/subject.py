@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from unbraid.alignment import AlignedBranch, align
-from unbraid.arrays import Array
+from unbraid.arrays import Array, IndexArray
 from unbraid.branch import FunctionBranch
 from unbraid.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 from unbraid.errors import DataError, SettingError
@@ -30,8 +30,12 @@ class Subject:
     ----------
     model
         The model; where its fit had Jacobians alone and the samples have values, with constants set from these.
-    problem
+    whole
         The samples, as they were given: their numbers are the user's.
+    problem
+        The same in memory; of very many, some.
+    numbers
+        Those that the samples of `problem` have in `whole`.
     fit
         How it came about; None for a model from a file.
     own
@@ -47,7 +51,9 @@ class Subject:
     """
 
     model: DecoupledModel
+    whole: Problem
     problem: Problem
+    numbers: IndexArray
     fit: Fit | None
     own: bool
     truth: DecoupledModel | None
@@ -64,17 +70,21 @@ class Subject:
         model = about.model if isinstance(about, Fit) else about
         if not isinstance(model, DecoupledModel):
             raise SettingError(f"A report is about a Fit or a DecoupledModel, got a {type(model).__name__}.")
-        samples = samples_for(about, problem)
+        whole = samples_for(about, problem)
+        index = whole.thinning()
+        samples = whole if index is None else whole.take(index)
         if fit is not None and fit.output_errors is None and samples.F is not None:
             model = model.through(samples.X, samples.F)
         check_truth(model, truth)
         laid = None if truth is None else align(truth, model)
-        remembered = fit is not None and samples is fit.problem
-        errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(samples, model)
-        own = remembered or (fit is not None and same_samples(fit, samples, *errors))
+        remembered = fit is not None and whole is fit.problem
+        errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(whole, model)
+        own = remembered or (fit is not None and same_samples(fit, whole, *errors))
         return cls(
             model,
+            whole,
             samples,
+            np.arange(whole.S) if index is None else index,
             fit,
             own,
             None if laid is None else in_gauge_of(model, laid),
@@ -107,7 +117,12 @@ class Subject:
     @cached_property
     def outside(self) -> int:
         """How many samples lie outside the range of a branch seen in training."""
-        return int(np.count_nonzero(beyond_training(self.model, self.problem.X)))
+        return self.whole.sum(how_many_beyond, self.model)
+
+    @property
+    def thinned(self) -> bool:
+        """Whether the page looks at some of the samples only."""
+        return self.problem.S < self.whole.S
 
     @property
     def worst(self) -> float:
@@ -140,10 +155,15 @@ class Subject:
         return self.model.rank
 
 
+def how_many_beyond(block: Problem, model: DecoupledModel) -> int:
+    """How many samples of a block lie outside the range of a branch seen in training."""
+    return int(np.count_nonzero(beyond_training(model, block.X)))
+
+
 def same_samples(fit: Fit, samples: Problem, jacobian_error: float | None, output_errors: Array | None) -> bool:
-    """Whether samples that were given are the fit's; where it has forgotten them, the errors on them tell."""
+    """Whether samples that were given are the fit's; where either are not in memory, the errors on them tell."""
     known = fit.problem
-    if known is not None:
+    if known is not None and known.in_memory and samples.in_memory:
         return all(alike(getattr(known, name), getattr(samples, name), 0.0) for name in ("X", "F", "J", "weights"))
     return alike(fit.jacobian_error, jacobian_error, 1e-6) and alike(fit.output_errors, output_errors, 1e-6)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from unbraid.checks import counted
 from unbraid.plots.residuals import FEW
-from unbraid.problem import counted
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
 from unbraid.report.words import in_percent, listed_words, plain, share_of, small
@@ -38,17 +38,23 @@ def bias_words(subject: Subject) -> str:
 
 def samples_words(subject: Subject) -> str:
     """Which samples these are, where they are not the fit's, and how many of them a branch has not seen the like of."""
+    some = ""
+    if subject.thinned:
+        some = (
+            f"Errors are of all {subject.whole.S:,} samples; figures, misses and shares are of {subject.problem.S:,} "
+            "of them, spread evenly."
+        )
     if subject.own:
-        return ""
+        return some
     said = "These errors are on the samples given, "
     said += "not on those of the fit." if subject.fit is not None else "which may or may not be those of the fit."
     if subject.outside:
         lie = "lies" if subject.outside == 1 else "lie"
         said += (
-            f" {subject.outside} of {counted(subject.problem.S, 'sample')} {lie} outside the training range of a "
+            f" {subject.outside} of {counted(subject.whole.S, 'sample')} {lie} outside the training range of a "
             "branch, which is continued there."
         )
-    return said
+    return f"{said} {some}".rstrip()
 
 
 def error_words(subject: Subject) -> str:

@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 
 from unbraid.bases import Basis
+from unbraid.checkpoint import journal_at
+from unbraid.checks import counted
 from unbraid.constraints import Constraint
 from unbraid.coupling import Coupling, as_coupling
 from unbraid.decouple import as_method, check_settings, decouple, unknowns
-from unbraid.errors import DataError, SettingError, as_generator, check_whole
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.files import StrPath
 from unbraid.fit import Fit
+from unbraid.journal import Journal
 from unbraid.methods import Method
-from unbraid.problem import Problem, counted
+from unbraid.problem import Problem
 from unbraid.progress import Callback
 from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
 from unbraid.selection.validation import Row, Settings, Validation
 from unbraid.selection.words import reason, table
-from unbraid.tasks import Workers
+from unbraid.workers import workers_for
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,7 +64,13 @@ class Selection:
         return next(row for row in self.rows if row.settings == self.recommended)
 
     def fit(
-        self, *, starts: int = 16, rng: int | np.random.Generator | None = None, callback: Callback | None = None
+        self,
+        *,
+        starts: int = 16,
+        rng: int | np.random.Generator | None = None,
+        client: Any = None,
+        callback: Callback | None = None,
+        checkpoint: StrPath | Journal | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
         fit = decouple(
@@ -71,7 +81,9 @@ class Selection:
             method=replace(self.method, coupling=self.recommended.coupling),
             starts=starts,
             rng=rng,
+            client=client,
             callback=callback,
+            checkpoint=checkpoint,
         )
         return replace(fit, notes=(self.reason, *fit.notes))
 
@@ -95,14 +107,16 @@ def select(
     starts: int = 8,
     rng: int | np.random.Generator | None = None,
     jobs: int = 1,
+    client: Any = None,
     callback: Callback | None = None,
+    checkpoint: StrPath | Journal | None = None,
 ) -> Selection:
     """Choose the rank, and df, degree and λ if asked to, by how well held-out samples are predicted.
 
     Parameters
     ----------
     problem
-        The samples.
+        The samples. Of more than 100,000 so many are looked at, spread evenly, and the reason says so.
     ranks
         Ranks to try. None: 1, 2, … until two in a row bring nothing, held-out samples are predicted exactly, or there
         are half as many unknowns as numbers to fit.
@@ -115,13 +129,18 @@ def select(
     starts
         Random starts of each candidate.
     rng
-        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` is.
+        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` and `client` are.
     jobs
         In how many processes. With more than one, a script must start its work under
         ``if __name__ == "__main__":``, as always where Python starts processes.
+    client
+        A `distributed.Client`, or the address of its scheduler: the fits are made by the workers of that cluster.
     callback
         Called with a `Progress`, whose phase is "select", after every fit. `done` and `total` count fits, as far as
         they can be foreseen; `best` is the least held-out error so far.
+    checkpoint
+        The path of a file to which finished fits are written, as in `decouple`: killed and called again with the same
+        arguments, the selection goes on after the last of them.
 
     Returns
     -------
@@ -156,24 +175,30 @@ def select(
     for rank, one in itertools.product(given or [1], bases):
         check_settings(problem, rank, one, shared(constraint) if given is None else constraint, starts, None, method)
     check_whole("jobs", jobs, 1)
-    whole, problem = problem, problem.counting()
+    whole, thin = problem, problem.thinned()
+    problem = thin.counting()
     check_folds(problem, folds, bases)
     tried = range(1, most_branches(problem, folds, bases) + 1) if given is None else sorted(set(given))
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
-    generator = as_generator(rng)
-    fold = generator.permutation(problem.S) % folds
-    validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
-    path = Path(validation, candidates, given is None, callback)
     interrupted = False
-    try:
-        with Workers(jobs) as workers:
-            path.walk(workers, jobs)
-    except KeyboardInterrupt:
-        if not path.rows:
-            raise
-        interrupted = True
+    settings = {"ranks": given, "bases": bases, "couplings": schedules, "constraint": constraint, "method": method}
+    numbers = {"folds": folds, "starts": starts, "jobs": jobs, "cluster": client is not None}
+    with journal_at(checkpoint, whole, rng, **settings, **numbers) as journal:
+        generator = journal.generator(rng)
+        fold = generator.permutation(problem.S) % folds
+        validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
+        path = Path(validation, candidates, given is None, callback)
+        try:
+            with workers_for(jobs, client, journal) as workers:
+                path.walk(workers)
+        except KeyboardInterrupt:
+            if not path.rows:
+                raise
+            interrupted = True
     chosen = simplest(path.rows, path.best)
     why = reason(path.rows, chosen, path.finer, given is None and not interrupted)
+    if thin.S < whole.S:
+        why = f"{why} This was found on {thin.S:,} of {whole.S:,} samples."
     if interrupted:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
     return Selection(tuple(path.rows), chosen.settings, why, tuple(path.finer), interrupted, whole, constraint, method)

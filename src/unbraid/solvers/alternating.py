@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class AlternatingProjection:
         placement = placed(self.basis, self.samples, W0, self.evenness)
         coupling = max(self.coupling.final, 1.0)
         near = self.samples.sum(given_targets, placement, W0, model.at, coupling, width=W0.shape[1])
-        return Iterates(W0, model.W1[None], placement, self.projection.nearest(placement, near))
+        return Iterates(W0, model.W1[None], placement, self.projection.nearest(placement, near, coupling))
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
@@ -126,7 +127,7 @@ class AlternatingProjection:
         def stand_in() -> Targets:
             return data.sum(leaky_targets, self.projection, placement, W0, coupling, width=W0.shape[-2])
 
-        a, constant = self.projection.replace_constant(placement, a, stand_in)
+        a, constant = self.projection.replace_constant(placement, a, stand_in, coupling)
         if constant.any():
             events += happened(EventKind.REPLACED, sweep, constant)
         return self._state(data, W0, placement, a, state.rngs, W1, sweep), events
@@ -135,6 +136,7 @@ class AlternatingProjection:
         """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
         data = state.samples
         free = FreeStep(
+            data.weight,
             W0,
             W1,
             placement,
@@ -143,7 +145,8 @@ class AlternatingProjection:
             self._center(data),
             state.mean if self.offset else None,
         )
-        return self.projection.nearest(placement, data.sum(free_targets, free, width=W0.shape[-2]))
+        near = data.sum(free_targets, free, width=W0.shape[-2])
+        return self.projection.nearest(placement, near, coupling if data.has_values else 0.0)
 
     def measure(self, state: State) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
@@ -242,6 +245,7 @@ class FreeStep:
     `center` (n) and `mean` (r) are those of F and of its values, where an output offset takes them.
     """
 
+    weight: Array
     W0: Array
     W1: Array
     placement: Placement
@@ -250,12 +254,20 @@ class FreeStep:
     center: Array | None
     mean: Array | None
 
+    @cached_property
+    def _from_jacobians(self) -> Array:
+        return factors.slopes_operator(self.weight, self.W1, self.W0)
+
+    @cached_property
+    def _from_values(self) -> Array:
+        return factors.pseudo_inverse_of(self.W1)
+
     def slopes(self, block: Samples) -> Array:
         """G at the samples of a block, (B, S, r)."""
-        J, W1, W0 = block.jacobians, self.W1, self.W0
-        if self.before is None or not factors.slopes_are_open(W1, W0):
-            return factors.least_norm_slopes(J, block.weight, W1, W0)
-        return factors.nearest_slopes(J, block.weight, W1, W0, block.at(*self.before).slopes)
+        G = (self._from_jacobians @ block.jacobians.mT).mT
+        if self.before is None or not factors.slopes_are_open(self.W1, self.W0):
+            return G
+        return G + (factors.undetermined_slopes(self.W1, self.W0) @ block.at(*self.before).slopes.mT).mT
 
     def values(self, block: Samples) -> Array | None:
         """R at the samples of a block, (B, S, r), or None without values."""
@@ -263,9 +275,9 @@ class FreeStep:
             return None
         F = block.F if self.center is None else block.F - self.center
         if self.before is None or not factors.values_are_open(self.W1):
-            return factors.least_norm_values(F, self.W1)
+            return (self._from_values @ F.mT).mT
         R = block.at(*self.before).values
-        return factors.nearest_values(F, self.W1, R if self.mean is None else R - self.mean)
+        return factors.nearest_values(F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
 
 
 def free_targets(block: Samples, free: FreeStep) -> Targets:

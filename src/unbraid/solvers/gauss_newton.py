@@ -190,7 +190,7 @@ class GaussNewton:
         size = np.where(size > 0.0, size, 1.0)
         placement = placed(self.basis, self.samples, W0, self.evenness).keeping(iterates.placement)
         same = SameFunctions(iterates, W0, length / size, 1.0 / size, placement, max(self.coupling, 1.0))
-        a = self.projection.nearest(placement, self.samples.sum(same_targets, same, width=r))
+        a = self.projection.nearest(placement, self.samples.sum(same_targets, same, width=r), same.coupling)
         return Iterates(W0, iterates.W1 * size[:, None, :], placement, a)
 
 

@@ -1,0 +1,53 @@
+"""What a long work writes down of itself, so that it can go on after a break. A plain `Journal` keeps nothing.
+
+The work is deterministic: what it does next follows from what it has done. So it is cut into units, which come in the
+same order each time, and a journal that knows the result of a unit gives that instead of computing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from unbraid.errors import as_generator
+
+Result = TypeVar("Result")
+
+
+class Journal:
+    """A journal that keeps nothing, at no cost; `Checkpoint` has the one that keeps all in a file."""
+
+    def unit(self, compute: Callable[[], Result]) -> Result:
+        """The result of the next unit of work; units may be made of units."""
+        return compute()
+
+    def began(self, at: float) -> float:
+        """When a clock started (`time.perf_counter`), `at`, or as much earlier as was spent on it before a break."""
+        return at
+
+    def generator(self, rng: object) -> np.random.Generator:
+        """The generator of random numbers; from None always the same one."""
+        return as_generator(rng)
+
+    def due(self) -> bool:
+        """Whether the loop that is under way should be kept now."""
+        return False
+
+    def keep(self, loop: object, solver: object) -> None:
+        """Keep the loop that the unit under way consists of; what its solver has is not kept with it."""
+
+    def resumed(self, solver: object) -> Any | None:
+        """The loop as it was kept, for the same solver; None if the unit has to begin at its beginning."""
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Nothing is left to be written."""
+
+
+NOTHING_KEPT = Journal()
+"""For work without a checkpoint."""
