@@ -6,6 +6,7 @@ python benchmarks/memory.py
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def fit(shape: dict[str, int | str]) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     method = method_of(str(shape.get("sweeps", "alternating")), bool(shape.get("polish", 1)))  # type: ignore[arg-type]
     basis = None if "sweeps" in shape else ub.BSpline(df=int(shape["df"]))
-    ub.decouple(problem, rank, basis=basis, starts=4, rng=0, method=method)
+    ub.decouple(problem, rank, basis=basis, starts=4, rng=0, method=method, compress=False)
     print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 
 
@@ -60,8 +61,9 @@ def planned(shape: dict[str, int | str]) -> int:
     S, n, m, rank, df = (int(shape[name]) for name in ("S", "n", "m", "rank", "df"))
     sweeps: Sweeps = str(shape.get("sweeps", "alternating"))  # type: ignore[assignment]
     polished = 4 * int(shape.get("polish", 1))
-    work = Sizes(S=S, n=n, m=m, rank=rank, size=df, starts=4, sweeps=sweeps, polished=polished, subsample=None)
-    return plan(work).peak
+    sizes = Sizes(S=S, n=n, m=m, rank=rank, size=df, starts=4, sweeps=sweeps, polished=polished)
+    sizes = sizes if polished else replace(sizes, subsample=None)
+    return plan(sizes).peak
 
 
 def main() -> None:

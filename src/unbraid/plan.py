@@ -24,14 +24,15 @@ from unbraid.starts import BATCH_ENTRIES as SEARCH_BATCH
 
 Kind = Literal["memory", "memory map", "Dask"]
 Sweeps = Literal["alternating", "filtered", "polynomial"]
-Phase = Literal["always", "compress", "search", "polish"]
+Phase = Literal["always", "compress", "search", "polish", "all samples"]
+PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples")
 
 ALWAYS = 500_000
 """Numbers that every fit may hold: traces, tables, what the first call of a function imports."""
 BRANCH_ARRAYS = 16
 """Arrays (starts, r, samples) of branches at the samples: inputs, their places between knots, slopes, values."""
-DENSE_COPIES, BRANCH_COPIES = 10, 8
-"""Copies of the normal matrix of all unknowns, and of those of each branch, while a step is made."""
+DENSE_COPIES, MORE_DENSE_COPIES, BRANCH_COPIES = 4, 6, 8
+"""Copies of the normal matrix of all unknowns while a step is made, for every start and once; of those of branches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ class Plan:
     @property
     def peak(self) -> int:
         """Bytes."""
-        return self.of("always") + max(self.of(phase) for phase in ("compress", "search", "polish"))
+        return self.of("always") + max(map(self.of, PHASES))
 
     def of(self, phase: str) -> int:
         """Bytes of a phase."""
@@ -131,7 +132,7 @@ class Plan:
 
     def at_peak(self) -> list[Need]:
         """What is there at the peak, largest first."""
-        worst = max(("compress", "search", "polish"), key=self.of)
+        worst = max(PHASES, key=self.of)
         there = [need for need in self.needs if need.phase in ("always", worst)]
         return sorted(there, key=lambda need: -need.size)
 
@@ -151,7 +152,7 @@ class Plan:
     def __repr__(self) -> str:
         lines = [f"About {readable(self.peak)} beyond the given arrays:"]
         for need in sorted(self.needs, key=lambda need: -need.size):
-            lines.append(f"  {need.phase:8}{need.name:34}{readable(need.size):>9}")
+            lines.append(f"  {need.phase:13}{need.name:34}{readable(need.size):>9}")
         return "\n".join(lines)
 
 
@@ -204,7 +205,7 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
     (n, m), r, K, S = sizes.sides, sizes.rank, sizes.size, sizes.searched
     batch = min(sizes.starts, max(1, SEARCH_BATCH // (r * S)))
     fewer = "lower the rank"
-    yield Need("search", "branches at the samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch), fewer)
+    yield Need("search", "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), fewer)
     if sizes.jacobians:
         yield Need("search", "products with Jacobians", 8 * 5 * batch * r * n * m, f"{fewer}, start fewer times")
     yield Need("search", "normal equations of branches", 8 * 4 * batch * r * K * K, f"{fewer}, use a smaller basis")
@@ -218,27 +219,36 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_polish(sizes: Sizes) -> Iterator[Need]:
-    """Gauss–Newton steps."""
-    (n, m), r, K, S = sizes.sides, sizes.rank, sizes.size, sizes.searched
-    batch = min(sizes.starts, sizes.polished, max(1, POLISH_BATCH // (S * r * (m + K))))
+    """Gauss–Newton steps: of some starts at once, then of the best one on all there is, where that is affordable."""
+    S, K, r = sizes.searched, sizes.size, sizes.rank
+    batch = min(sizes.starts, sizes.polished, max(1, POLISH_BATCH // (S * r * (sizes.sides[1] + K))))
+    yield from of_steps("polish", sizes, sizes.sides, batch)
+    smaller = sizes.searched < sizes.S or sizes.compressed is not None
+    if smaller and r * (sizes.n + sizes.m + K) <= sizes.dense_limit:
+        yield from of_steps("all samples", sizes, (sizes.n, sizes.m), 1)
+
+
+def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> Iterator[Need]:
+    """What steps of so many starts at once take."""
+    (n, m), r, K, S = sides, sizes.rank, sizes.size, sizes.searched if phase == "polish" else sizes.S
     q = n + m + K
     smaller = "lower the rank, use a smaller basis"
     if r * q <= sizes.dense_limit:
-        yield Need("polish", "normal matrix", 8 * DENSE_COPIES * batch * (r * q) ** 2, smaller)
+        copies = DENSE_COPIES * batch + MORE_DENSE_COPIES
+        yield Need(phase, "normal matrix", 8 * copies * (r * q) ** 2, smaller)
     else:
-        advice = smaller if sizes.compressed is not None else f"{smaller}, polish=False"
-        yield Need("polish", "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, advice)
-    yield Need("polish", "frames of directions", 8 * 2 * batch * r * m * m, "lower the rank, polish=False")
-    yield Need("polish", "branches at the samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch), "lower the rank")
-    yield Need("polish", "features of a block", 8 * batch * of_block(S, r * (m + K)), "lower the rank")
+        yield Need(phase, "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, f"{smaller}, polish=False")
+    yield Need(phase, "frames of directions", 8 * 2 * batch * r * m * m, "lower the rank, polish=False")
+    yield Need(phase, "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), "lower the rank")
+    yield Need(phase, "features of a block", 8 * batch * of_block(S, r * (m + K)), "lower the rank")
     if sizes.jacobians:
-        yield Need("polish", "products with Jacobians", 8 * 3 * batch * r * n * m, "lower the rank")
-        yield Need("polish", "Jacobians of a block", 8 * 3 * batch * of_block(S, n * m), "")
+        yield Need(phase, "products with Jacobians", 8 * 3 * batch * r * n * m, "lower the rank")
+        yield Need(phase, "Jacobians of a block", 8 * 3 * batch * of_block(S, n * m), "")
 
 
-def at_samples(sizes: Sizes, batch: int) -> int:
+def at_samples(sizes: Sizes, batch: int, samples: int) -> int:
     """Entries of (starts, r, samples), of all samples where they are remembered, else of a block."""
-    entries = batch * sizes.rank * sizes.searched
+    entries = batch * sizes.rank * samples
     return entries if entries <= KEPT_ENTRIES else min(entries, batch * sizes.rank * block_length(sizes.rank))
 
 
