@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
         "errors status arrays sums threads version progress printable labels journal clients",
-        "files memory plan npz kernels workers cluster_workers tasks cluster",
+        "files memory npz kernels workers cluster_workers tasks cluster",
         "functions jacobians surrogate bases constraints checks census chunks problem moments metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples given",
