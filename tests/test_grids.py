@@ -20,13 +20,14 @@ import pytest
 from click.testing import CliRunner
 
 import unbraid as ub
+from grid_functions import dying, dying_once, marked, missing, waiting
 from unbraid import clients, cluster_workers
 from unbraid.cli import app
 from unbraid.cluster_workers import ClusterWorkers
 from unbraid.errors import MissingDependencyError, SettingError
 from unbraid.progress import Progress
 from unbraid.spread import parts
-from unbraid.tasks import Done, Rows, Task, run_tasks
+from unbraid.tasks import Done, Task, run_tasks
 from unbraid.workers import workers_for
 
 ANY_PORT = ":0"
@@ -219,20 +220,6 @@ def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, clien
         assert np.array_equal(one.squares, other.squares)
 
 
-def dying_once(number: int, marker: str) -> Rows:
-    """Its first worker dies of it."""
-    try:
-        Path(marker).touch(exist_ok=False)
-    except FileExistsError:
-        return [{"number": number}]
-    os.kill(os.getpid(), signal.SIGKILL)
-    return []
-
-
-def dying(number: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.parametrize("forgiving", [True, False], ids=["the scheduler tries again", "the scheduler gives up"])
 def test_a_task_that_is_killed_in_the_middle_is_done_again(
     tmp_path: Path,
@@ -324,12 +311,6 @@ def interrupted_after(done: int) -> Callable[[Progress | Done], None]:
     return callback
 
 
-def marked(folder: str, number: int) -> int:
-    (Path(folder) / f"{number}").touch()
-    time.sleep(0.5)
-    return number
-
-
 def test_ctrl_c_cancels_what_waits(tmp_path: Path, client: distributed.Client) -> None:
     threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt), ClusterWorkers(client) as workers:
@@ -378,11 +359,6 @@ def test_ctrl_c_in_a_grid_keeps_finished_cells(tmp_path: Path, client: distribut
             client=client,
         )
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def waiting(seconds: float) -> Rows:
-    time.sleep(seconds)
-    return [{"seconds": seconds}]
 
 
 def test_the_time_limit_counts_from_the_beginning(problem: ub.Problem, client: distributed.Client) -> None:
@@ -448,10 +424,6 @@ def test_workers_without_unbraid_are_refused(client: distributed.Client, monkeyp
     monkeypatch.setattr(clients, "version_here", missing)
     with pytest.raises(SettingError, match=r"cannot import unbraid .*: install it there as well \(No module"):
         ClusterWorkers(client)
-
-
-def missing() -> None:
-    raise ModuleNotFoundError("No module named 'unbraid'")
 
 
 def test_without_distributed_it_says_what_to_install(problem: ub.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
