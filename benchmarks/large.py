@@ -26,7 +26,8 @@ from unbraid.arrays import Array
 from unbraid.coupling import FixedCoupling
 from unbraid.problem import Problem
 from unbraid.projection import Projection
-from unbraid.samples import block_length, sample_set
+from unbraid.samples import sample_set
+from unbraid.samples.sizes import block_length
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.units import Units
 

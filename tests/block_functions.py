@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from typing import Any
 
@@ -34,6 +36,10 @@ def where(block: Problem) -> Places:
 
 def length(block: Problem, given: Array) -> int:
     return given.size
+
+
+def end_worker(block: Problem) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def divide(block: Problem) -> Any:

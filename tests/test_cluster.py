@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 import unbraid as ub
-from block_functions import divide, length, products, slow_products, unreadable, where
+from block_functions import divide, end_worker, length, products, slow_products, unreadable, where
 from unbraid.arrays import Array
-from unbraid.cluster import Held, as_client, connected
+from unbraid.clients import as_client, connected
+from unbraid.cluster import Held
 from unbraid.fit import errors_on
 from unbraid.problem import Problem
 from unbraid.units import Units
@@ -31,7 +33,7 @@ def cluster() -> Iterator[LocalCluster]:
     with (
         dask.config.set(quiet),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
     ):
         yield cluster
@@ -155,6 +157,34 @@ def test_samples_that_cannot_be_made_again_are_told_of(client: Client, cluster: 
     with pytest.raises(ub.UnbraidError, match=r"lost with a worker.*read from files"):
         problem.sum(length, np.ones(3))
     del scattered
+
+
+def test_a_sum_that_ends_its_workers_is_given_up() -> None:
+    """On a cluster that has no patience with such tasks; by default Dask tries three more workers."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as touchy,
+        Client(touchy, set_as_default=False) as client,
+    ):
+        held = in_chunks().on(client)
+        with pytest.raises(ub.UnbraidError, match=r"ended again and again, perhaps for want of memory: use smaller"):
+            held.sum(end_worker)
+
+
+def test_a_cluster_without_workers_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbraid.cluster.PATIENCE", 0.5)
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
+        Client(empty, set_as_default=False) as client,
+        pytest.raises(ub.UnbraidError, match=r"no worker for 0\.5 s: start some"),
+    ):
+        in_chunks().on(client).sum(length, np.ones(3))
+
+
+def test_clusters_need_a_package_and_the_advice_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ub.UnbraidError, match=r'pip install "unbraid\[distributed\]"'):
+        as_client("tcp://10.0.0.1:8786")
 
 
 def test_errors_on_workers_come_back_as_they_are(client: Client) -> None:

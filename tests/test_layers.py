@@ -16,12 +16,12 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays sums threads version progress printable labels journal",
-        "files memory npz kernels tasks cluster",
+        "errors status arrays sums threads version progress printable labels journal clients",
+        "files memory npz kernels workers cluster_workers tasks cluster",
         "functions jacobians surrogate bases constraints checks census chunks problem moments metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",
         "projection gauge coupling units samples given",
-        "stopping pickles fingerprint checkpoint iterate starts solvers polish tuning finish compression levels",
+        "stopping pickles fingerprint checkpoint iterate starts spread solvers polish tuning finish compression levels",
         "methods from_values work decouple decouple_each datasets notes selection diagnostics uniqueness",
         "plots estimator reports reproduction comparison",
         "report",

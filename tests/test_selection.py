@@ -19,7 +19,7 @@ from unbraid.selection.path import Path
 from unbraid.selection.rule import EXACT, as_good, clearly_better, exact, finer, simplest
 from unbraid.selection.validation import FIT_STEPS, Scale, Validation, inside, quick
 from unbraid.selection.words import reason, table
-from unbraid.tasks import Workers
+from unbraid.workers import ThisProcess, Workers
 
 FOLDS, PER_FOLD = 5, 4
 FOLD = np.arange(FOLDS * PER_FOLD) % FOLDS
@@ -123,6 +123,17 @@ class MadeUp:
         return found
 
 
+class SoMany(ThisProcess):
+    """So many workers: of a made-up validation there is nothing to compute."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    @property
+    def count(self) -> int:
+        return self.jobs
+
+
 class FIT:
     """Stands in for a `Fit`."""
 
@@ -132,9 +143,8 @@ class FIT:
 def walked(error: Callable[[int, int], float], ends_early: bool = True, jobs: int = 1, **more: Any) -> Path:
     candidates = [settings(rank) for rank in range(1, 10)]
     path = Path(cast(Validation, MadeUp(error, more.get("stop_at"))), candidates, ends_early, more.get("callback"))
-    workers = Workers(1)  # of a made-up validation there is nothing to compute
     with contextlib.suppress(KeyboardInterrupt):
-        path.walk(workers, jobs)
+        path.walk(SoMany(jobs))
     return path
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unbraid.arrays import IndexArray
-from unbraid.errors import MissingDependencyError, SettingError, TaskError, UnbraidError
+from unbraid.errors import TaskError, UnbraidError
 from unbraid.sums import total
 from unbraid.threads import single_blas_thread
 
@@ -32,38 +32,6 @@ LARGE = 1 << 20
 """Bytes of arguments from which on they are sent once, to be passed on among workers, instead of with every task."""
 PATIENCE = 60.0
 """Seconds to wait for a worker where there is none."""
-
-
-def as_client(given: Any) -> Any:
-    """A `distributed.Client`: the given one, or one that is connected to the given address of a scheduler."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingDependencyError('Clusters need dask.distributed: pip install "unbraid[distributed]".') from error
-    if isinstance(given, str):
-        try:
-            return distributed.Client(given, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise TaskError(f"There is no Dask scheduler at {given!r}: {error or type(error).__name__}.") from error
-    if not isinstance(given, distributed.Client):
-        raise SettingError(
-            f"client must be a distributed.Client or the address of a scheduler, such as 'tcp://10.0.0.1:8786', "
-            f"got a {type(given).__name__}."
-        )
-    if given.asynchronous:
-        raise SettingError("client must not be asynchronous: make it with asynchronous=False.")
-    return given
-
-
-@contextmanager
-def connected(given: Any) -> Iterator[Any]:
-    """The same, closed at the end of the block if it was opened here; None stays None."""
-    client = None if given is None else as_client(given)
-    try:
-        yield client
-    finally:
-        if client is not None and client is not given:
-            client.close()
 
 
 def holder_of(arrays: Iterable[Any]) -> Any:
@@ -185,7 +153,7 @@ def settle(client: Any, futures: Sequence[Any]) -> None:
     since = time.monotonic()
     while pending := [future for future in futures if future.status == "pending"]:
         with suppress(TimeoutError, CancelledError), client.as_current():
-            wait(pending, timeout=5.0)
+            wait(pending, timeout=min(5.0, PATIENCE))
             return
         check_open(client)
         if client.nthreads():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from unbraid.status import Status
 from unbraid.threads import single_blas_thread
 from unbraid.units import Units
 from unbraid.work import Work
+from unbraid.workers import on_cluster
 
 
 def decouple(
@@ -50,6 +51,7 @@ def decouple(
     starts: int = 16,
     init: DecoupledModel | None = None,
     rng: int | np.random.Generator | None = None,
+    client: Any = None,
     callback: Callback | None = None,
     compress: bool | None = None,
     checkpoint: StrPath | Journal | None = None,
@@ -78,8 +80,11 @@ def decouple(
         A model to start from, instead of random starts.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
+    client
+        A `distributed.Client`, or the address of its scheduler. Starts are spread over the workers of that cluster,
+        with the same result. Samples in Dask arrays are held by the workers, and only sums over them travel.
     callback
-        Called with a `Progress` after each sweep.
+        Called with a `Progress` after each sweep; with a client, as starts come back.
     compress
         Whether Jacobians are first reduced to their leading directions, twice as many as branches, which makes the
         fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it
@@ -111,23 +116,26 @@ def decouple(
     compress = as_compress(compress, method, init)
     basis = method.basis if basis is None else basis
     settings = {"rank": rank, "basis": basis, "constraint": constraint, "method": method, "starts": starts}
-    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, init=init, compress=compress)
+    further = {"init": init, "compress": compress, "cluster": client is not None}
+    open_journal = partial(journal_at, checkpoint, problem, rng, **settings, **further)
     if isinstance(rank, str):
         with open_journal() as journal:
             generator = journal.generator(rng)
-            fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, generator, callback, journal)
+            how = (generator, client, callback, journal)
+            fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, *how)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
-    given, problem = problem, problem.counting()
-    units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
-    samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
-    search_basis = basis if method.polish is None else basis.untuned()
-    coupling = method.coupling.final if problem.J is not None else 1.0
-    solver = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
-    with single_blas_thread(), open_journal() as journal:
+    given = problem
+    with single_blas_thread(), on_cluster(client) as workers, open_journal() as journal:
+        problem = (problem if workers is None else problem.on(workers.client)).counting()
+        units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
+        samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
+        search_basis = basis if method.polish is None else basis.untuned()
+        coupling = method.coupling.final if problem.J is not None else 1.0
+        solver = GaussNewton(samples, search_basis, projection, coupling, method.offset, method.evenness)
         began, generator = journal.began(began), journal.generator(rng)
         levels = Levels.of(problem, samples, units, rank, method.polish is not None, compress)
-        work = Work(method, rank, basis, began, callback, journal)
+        work = Work(method, rank, basis, began, callback, journal, workers)
         start = None if init is None else GivenModel.of(init, units)
         found = work.searched(replace(solver, samples=levels.searched), starts, generator, start)
         best = work.finished(solver, levels, found)
@@ -146,6 +154,7 @@ def at_best_rank(
     starts: int,
     init: DecoupledModel | None,
     rng: np.random.Generator,
+    client: Any,
     callback: Callback | None,
     journal: Journal,
 ) -> Fit:
@@ -166,6 +175,7 @@ def at_best_rank(
         method=method,
         starts=half,
         rng=rng,
+        client=client,
         callback=callback,
         checkpoint=journal,
     )
@@ -173,7 +183,7 @@ def at_best_rank(
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        fit = selection.fit(starts=starts, rng=rng, callback=callback, checkpoint=journal)
+        fit = selection.fit(starts=starts, rng=rng, client=client, callback=callback, checkpoint=journal)
     return replace(fit, seconds=journal.unit(lambda: time.perf_counter() - began))
 
 

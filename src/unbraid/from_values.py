@@ -24,9 +24,10 @@ from unbraid.polish import SAME_ANGLE, measured_anew, polish_runs
 from unbraid.progress import Callback
 from unbraid.samples import Samples, SampleSet
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import run_starts
+from unbraid.spread import search_starts
 from unbraid.status import Status
 from unbraid.surrogate import surrogate_slopes
+from unbraid.workers import Workers
 
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
@@ -44,6 +45,7 @@ def search_values(
     began: float,
     callback: Callback | None,
     journal: Journal = NOTHING_KEPT,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], list[Run], Status | None]:
     """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
     cut = None
@@ -54,17 +56,18 @@ def search_values(
     for k, slopes in enumerate(SLOPES):
         some = rngs[k :: len(SLOPES)]
         if some and cut is None:
-            found, cut = journal.unit(partial(search_slopes, coarse, method, slopes, rank, some, callback, journal))
+            search = partial(search_slopes, coarse, method, slopes, rank, some, callback, journal, workers)
+            found, cut = journal.unit(search)
             runs += found
     runs = journal.unit(partial(measured_anew, coarse, runs))
     if cut is None:
-        runs, cut = polish_runs(coarse, runs, method.polish, began, callback, journal)
+        runs, cut = polish_runs(coarse, runs, method.polish, began, callback, journal, workers)
     runs = best = sorted(runs, key=lambda run: run.objective)
     for basis in further:
         if cut is None:
             finer = replace(solver, basis=basis)
             best = journal.unit(partial(lifted, finer, best))
-            best, cut = polish_runs(finer, best, method.polish, began, callback, journal)
+            best, cut = polish_runs(finer, best, method.polish, began, callback, journal, workers)
             best = sorted(best, key=lambda run: run.objective)
     return journal.unit(partial(lifted, solver, best)), runs, cut
 
@@ -77,10 +80,11 @@ def search_slopes(
     rngs: Sequence[np.random.Generator],
     callback: Callback | None,
     journal: Journal,
+    workers: Workers | None,
 ) -> tuple[list[Run], Status | None]:
     """The method's sweeps on slopes from the values, and what cut them short."""
     search = method.solver(with_slopes(solver.samples, method, slopes), solver.basis, solver.projection)
-    return run_starts(search, rank, rngs, method.stopping, callback, journal)
+    return search_starts(search, rank, rngs, method.stopping, callback, journal, workers)
 
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:

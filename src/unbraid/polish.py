@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -13,12 +13,15 @@ from unbraid.errors import check_whole
 from unbraid.iterate import Iterates, Observe, Run, iterate
 from unbraid.journal import NOTHING_KEPT, Journal
 from unbraid.metrics import direction_angles
-from unbraid.progress import Callback
+from unbraid.progress import Callback, Progress
 from unbraid.solvers.gauss_newton import GaussNewton, State
+from unbraid.spread import on_this_clock, parts, time_of_day
 from unbraid.starts import observer
 from unbraid.status import Status
 from unbraid.stopping import Stopping
+from unbraid.threads import single_blas_thread
 from unbraid.trace import Trace
+from unbraid.workers import Workers
 
 EXACT = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -67,27 +70,32 @@ def polish_runs(
     began: float,
     callback: Callback | None = None,
     journal: Journal = NOTHING_KEPT,
+    workers: Workers | None = None,
 ) -> tuple[list[Run], Status | None]:
     """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
 
     `began` is when the clock of the time limit started. Returns also what cut the work short, if anything did.
-    Second members of the groups of like starts come last: they are polished only to confirm.
+    Second members of the groups of like starts come last: they are polished only to confirm. Where workers are given,
+    they do it.
     """
     order = promising(runs)[: settings.candidates]
     entries = solver.samples.size * runs[0].best.W0.shape[1] * (solver.samples.m + solver.basis.size)
     at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
     result = [replace(run, finished=False) for run in runs]
+    bests, stopping = [runs[i].best for i in order], settings.stopping
+    how = (solver, bests, at_once, stopping, began, callback, journal)
+    ahead = None if workers is None else polished_ahead(*how, workers)
     for first in range(0, len(order), at_once):
         chunk = order[first : first + at_once]
-        start = partial(solver.start, joined([runs[i].best for i in chunk]))
         here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
         watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
-        observe = watch(stopping=settings.stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
         try:
-            polished = iterate(solver, start, len(chunk), settings.stopping, began, observe, journal)
+            if ahead is None:
+                polished = polish_some(solver, bests[first : first + at_once], stopping, began, watch, journal)
+            else:
+                polished = next(ahead)
         except KeyboardInterrupt:
             return result, Status.INTERRUPTED
-        polished = settle(solver, polished, settings.stopping, began, watch, journal)
         for i, run in zip(chunk, polished, strict=True):
             result[i] = continued(runs[i], run)
         cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
@@ -96,6 +104,62 @@ def polish_runs(
         if enough([result[i] for i in order[: first + at_once]]):
             break
     return result, None
+
+
+def polish_some(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    stopping: Stopping,
+    began: float,
+    watch: Callable[..., Observe | None],
+    journal: Journal,
+) -> list[Run]:
+    """Some starts, polished and settled as one batch."""
+    start = partial(solver.start, joined(bests))
+    observe = watch(stopping=stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
+    polished = iterate(solver, start, len(bests), stopping, began, observe, journal)
+    return settle(solver, polished, stopping, began, watch, journal)
+
+
+def polished_ahead(
+    solver: GaussNewton,
+    bests: Sequence[Iterates],
+    at_once: int,
+    stopping: Stopping,
+    began: float,
+    callback: Callback | None,
+    journal: Journal,
+    workers: Workers,
+) -> Iterator[list[Run]]:
+    """Group after group of `at_once` starts, polished by workers.
+
+    As many groups as keep all of them busy are polished at the same time, though the first may turn out to be enough.
+    """
+    count: int = journal.unit(lambda: workers.count)  # another run may find others
+    steps = stopping.max_sweeps + (SETTLING_ROUNDS + 1) * SETTLING_STEPS
+    done = 0
+
+    def tick(size: int) -> None:
+        nonlocal done
+        done = min(done + size, len(bests))
+        if callback is not None:
+            callback(Progress("polish", done * steps, len(bests) * steps, len(bests) - done))
+
+    for several in parts(bests, max(1, count // at_once) * at_once):
+        size = min(at_once, -(-len(several) // count))
+        chunks = [(some, stopping, time_of_day(began)) for some in parts(several, size)]
+        found = journal.unit(partial(workers.map, polish_there, chunks, partial(tick, size), (solver,)))
+        yield from map(list, parts([run for some in found for run in some], at_once))
+
+
+def polish_there(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
+    """As `polish_some`, wherever this is; `began` is a time of day."""
+    with single_blas_thread():
+        return polish_some(solver, bests, stopping, on_this_clock(began), unobserved, NOTHING_KEPT)
+
+
+def unobserved(**_: object) -> None:
+    """Nobody is told."""
 
 
 def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:

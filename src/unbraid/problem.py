@@ -25,7 +25,8 @@ from unbraid.checks import (
     samples_of,
 )
 from unbraid.chunks import Chunks, aligned, gathered, indices, is_lazy, lazy_samples
-from unbraid.cluster import Held, as_client
+from unbraid.clients import as_client
+from unbraid.cluster import Held
 from unbraid.errors import DataError, check_whole
 from unbraid.labels import as_names
 from unbraid.sums import total
@@ -348,7 +349,7 @@ class Problem:
         `client` is a `distributed.Client`, or a scheduler's address. A problem of NumPy arrays is returned as it is.
         """
         client = as_client(client)
-        if self.home is None:
+        if self.home is None or (isinstance(self.home, Held) and self.home.client is client):
             return self
         chunks = self.home.chunks if isinstance(self.home, Held) else self.home
         other = object.__new__(Problem)

@@ -21,10 +21,12 @@ from unbraid.polish import measured_anew, polish_runs
 from unbraid.progress import Callback
 from unbraid.samples import Samples, SampleSet
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.starts import Search, run_from, run_starts
+from unbraid.spread import search_starts
+from unbraid.starts import Search, run_from
 from unbraid.status import Status
 from unbraid.trace import Trace
 from unbraid.tuning import tuned
+from unbraid.workers import Workers
 
 
 class Found(NamedTuple):
@@ -37,7 +39,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What all parts of the work share; `began` is when the clock of time limits started."""
+    """What all parts of the work share.
+
+    `began` is when the clock of time limits started. The `workers`, where there are some, search and polish.
+    """
 
     method: Method
     rank: int
@@ -45,21 +50,24 @@ class Work:
     began: float
     callback: Callback | None
     journal: Journal
+    workers: Workers | None = None
 
     def searched(self, solver: GaussNewton, starts: int, rng: np.random.Generator, init: GivenModel | None) -> Found:
         """Starts, or a given model, through the method's sweeps, and polished where it has a polish."""
         method, journal, samples = self.method, self.journal, solver.samples
+        workers = self.workers if isinstance(samples, Samples) else None  # others stay where they are
         coarse: list[Run] = []
         cut: Status | None = None
         if init is None and not samples.has_jacobians:
             rngs = rng.spawn(starts)
-            runs, coarse, cut = search_values(solver, method, self.rank, rngs, self.began, self.callback, journal)
+            how = (self.began, self.callback, journal, workers)
+            runs, coarse, cut = search_values(solver, method, self.rank, rngs, *how)
         else:
             seen = as_searched(samples, method) if samples.has_jacobians else with_slopes(samples, method)
             search = method.solver(seen, solver.basis, solver.projection)
             if init is None:
                 rngs = rng.spawn(starts)
-                runs, cut = run_starts(search, self.rank, rngs, method.stopping, self.callback, journal)
+                runs, cut = search_starts(search, self.rank, rngs, method.stopping, self.callback, journal, workers)
             elif method.polish is None:
                 runs, cut = run_from(search, init, rng, method.stopping, self.callback, journal)
             else:
@@ -67,7 +75,7 @@ class Work:
             if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
                 runs = journal.unit(partial(measured_anew, solver, runs))
         if method.polish is not None and cut is None and not (coarse and self._smooths(solver)):
-            runs, cut = polish_runs(solver, runs, method.polish, self.began, self.callback, journal)
+            runs, cut = polish_runs(solver, runs, method.polish, self.began, self.callback, journal, workers)
         runs = sorted(runs, key=lambda run: run.objective)
         return Found(runs, coarse or runs, cut)
 

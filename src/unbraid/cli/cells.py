@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -18,12 +18,29 @@ from unbraid.files import reason
 from unbraid.tasks import Rows, Task, run_tasks
 
 
-def run_cells(title: str, tasks: Sequence[Task], output: Path, jobs: int | None) -> tuple[list[Rows], int]:
+def worker_options(function: click.decorators.FC) -> click.decorators.FC:
+    """Who does the work: --jobs or --scheduler."""
+    jobs = "Processes; as many as there are cores by default."
+    function = scheduler_option("Work on the Dask cluster at this address, not in processes here.")(function)
+    return click.option("--jobs", type=click.IntRange(min=1), help=jobs)(function)
+
+
+def scheduler_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """--scheduler ADDRESS."""
+    return click.option("--scheduler", metavar="ADDRESS", help=text)
+
+
+def run_cells(
+    title: str, tasks: Sequence[Task], output: Path, jobs: int | None, scheduler: str | None = None
+) -> tuple[list[Rows], int]:
     """The rows of every cell, and how many cells were there from before. Ctrl-C says what is kept, and exits."""
+    if jobs is not None and scheduler is not None:
+        raise click.UsageError("--jobs counts processes here, and --scheduler is a cluster: give one of them.")
     cells = make_folder(output / "cells")
     kept = count_kept(tasks, cells)
     with interruptible(tasks, cells), task_bar(title) as callback:
-        done = run_tasks(tasks, cells, jobs or os.cpu_count() or 1, callback)
+        here = 1 if scheduler is not None else jobs or os.cpu_count() or 1
+        done = run_tasks(tasks, cells, here, callback, scheduler)
     return done, kept
 
 
@@ -65,7 +82,7 @@ def count_kept(tasks: Sequence[Task], cells: Path) -> int:
     return sum((cells / task.file_name).exists() for task in tasks)
 
 
-def this_command(name: str, left_out: Container[str | None] = ("jobs", "output", "as_json")) -> str:
+def this_command(name: str, left_out: Container[str | None] = ("jobs", "scheduler", "output", "as_json")) -> str:
     """The command as it was given, without what is as by default and what does not change the numbers."""
     context = click.get_current_context()
     words = [name]

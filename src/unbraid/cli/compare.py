@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from unbraid import plots
-from unbraid.cli.cells import keeping, run_cells, say_done, this_command
+from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say_document
 from unbraid.comparison.entries import contenders, systems
 from unbraid.comparison.output import level, named, write_comparison
@@ -22,6 +22,7 @@ Examples:
   unbraid compare --runs 3
   unbraid compare --system trig --noise 0 --noise 0.01
   unbraid compare --method default --method dejonghe2025 --runs 3 --json
+  unbraid compare --scheduler tcp://127.0.0.1:8786
 """
 
 
@@ -54,7 +55,7 @@ def offered(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
 )
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Draws of every system.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of samples, noise and starts.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as there are cores by default.")
+@worker_options
 @click.option(
     "-o",
     "--output",
@@ -71,6 +72,7 @@ def command(
     runs: int,
     seed: int,
     jobs: int | None,
+    scheduler: str | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -83,7 +85,7 @@ def command(
     chosen = known("system", system_names, list(systems()))
     methods = known("method", method_names, list(contenders()))
     tasks = comparison_tasks(chosen, methods, sorted(noises or NOISES), runs, seed)
-    done, kept = run_cells("Comparing", tasks, output, jobs)
+    done, kept = run_cells("Comparing", tasks, output, jobs, scheduler)
     rows = [row for part in done for row in part]
     with keeping(tasks, output, "Drawing"):
         written = write_comparison(rows, output, this_command("unbraid compare"))

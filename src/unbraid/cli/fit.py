@@ -13,7 +13,7 @@ from unbraid import methods
 from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
-from unbraid.cli.cells import this_command
+from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, Told, check_output, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
@@ -98,6 +98,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
+@scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
 @click.option(
@@ -119,6 +120,7 @@ def command(
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
+    scheduler: str | None,
     output: Path,
     report_path: Path | None,
     checkpoint: Path | None,
@@ -152,6 +154,7 @@ def command(
                 method=solver,
                 starts=starts,
                 rng=seed,
+                client=scheduler,
                 callback=callback,
                 checkpoint=checkpoint,
             )
@@ -161,7 +164,7 @@ def command(
             fail(f"Interrupted before there was a model: the same command goes on from {checkpoint}.", INTERRUPTED)
         result.model.save(output)
         if report_path is not None:
-            shell = this_command("unbraid fit", left_out=("as_json", "checkpoint"))
+            shell = this_command("unbraid fit", left_out=("scheduler", "as_json", "checkpoint"))
             try:
                 write_report(result, report_path, command=shell, callback=callback)
             except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from unbraid import plots
-from unbraid.cli.cells import keeping, run_cells, say_done, this_command
+from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
 from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
@@ -36,7 +36,7 @@ Examples:
 @click.option("--quick", is_flag=True, help=f"A minute's version: {QUICK_RUNS} runs, fewer df.")
 @click.option("--runs", type=click.IntRange(min=1), help="Executions of every cell; 30 by default, as in the paper.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of samples and starts.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as there are cores by default.")
+@worker_options
 @click.option("--coupling", type=float, default=0.01, show_default=True, help="λ of CMTF-BSD.")
 @click.option("--sweeps", type=int, default=300, show_default=True, help="Sweeps of CMTF-BSD.")
 @click.option("--box", type=float, default=1.5, show_default=True, help="Monotone samples come from U(-box, box).")
@@ -62,6 +62,7 @@ def command(
     runs: int | None,
     seed: int,
     jobs: int | None,
+    scheduler: str | None,
     coupling: float,
     sweeps: int,
     box: float,
@@ -82,7 +83,7 @@ def command(
     trig = trig_tasks(runs, seed, readings, trig_dfs) if experiment != "monotone" else []
     monotone = monotone_tasks(runs, seed, readings, monotone_dfs) if experiment != "trig" else []
     tasks = [*trig, *monotone]
-    done, kept = run_cells("Reproducing", tasks, output, jobs)
+    done, kept = run_cells("Reproducing", tasks, output, jobs, scheduler)
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
     results = Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce"))

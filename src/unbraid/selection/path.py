@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.progress import Callback, Progress
 from unbraid.selection.rule import as_good, clearly_better, exact, finer, lowest
 from unbraid.selection.validation import Row, Settings, Validation
-from unbraid.tasks import Workers
+from unbraid.workers import Workers
 
 MISSES = 2
 """So many ranks in a row that bring nothing end a path."""
@@ -38,7 +38,7 @@ class Path:
         self.finer: list[Row] = []
         self.kept: Row | None = None
         self.judged: list[int] = []
-        self.fits, self.trying = 0, 0
+        self.fits, self.trying, self.running = 0, 0, 1
 
     @property
     def best(self) -> Row:
@@ -50,18 +50,23 @@ class Path:
         assert best is not None
         return best
 
-    def walk(self, workers: Workers, jobs: int) -> None:
-        """Go through the candidates, as many at a time as there are jobs; what follows the end is forgotten."""
+    def walk(self, workers: Workers) -> None:
+        """Go through the candidates, as many at a time as there are workers; what follows the end is forgotten."""
         waiting = iter(self.candidates)
-        while batch := list(itertools.islice(waiting, jobs)):
+        while batch := list(itertools.islice(waiting, self._engage(workers))):
             self.trying = batch[-1].rank
-            self._tell(jobs)  # the first fit of a rank takes longest
-            self.rows += self.validation.rows(batch, workers, lambda: self._count(jobs))
+            self._tell()  # the first fit of a rank takes longest
+            self.rows += self.validation.rows(batch, workers, self._count)
             for rank in self._complete():
-                self._judge(rank, workers, jobs)
+                self._judge(rank, workers)
                 if self.ended:
                     self.rows = [row for row in self.rows if row.settings.rank <= rank]
                     return
+
+    def _engage(self, workers: Workers) -> int:
+        """How many there are now: those of a cluster come and go."""
+        self.running = workers.engaged()
+        return self.running
 
     @property
     def ended(self) -> bool:
@@ -78,30 +83,30 @@ class Path:
             if rank not in self.judged and there == len(list(group)):
                 yield rank
 
-    def _judge(self, rank: int, workers: Workers, jobs: int) -> None:
+    def _judge(self, rank: int, workers: Workers) -> None:
         """Keep the best candidate of a rank, or not."""
         best = lowest([row for row in self.rows if row.settings.rank == rank])
-        if self.kept is None or self._better(best, self.kept, workers, jobs):
+        if self.kept is None or self._better(best, self.kept, workers):
             self.kept = best
         self.judged.append(rank)
 
-    def _better(self, new: Row, kept: Row, workers: Workers, jobs: int) -> bool:
+    def _better(self, new: Row, kept: Row, workers: Workers) -> bool:
         """Whether more branches are worth their unknowns."""
         if as_good(kept, new):
             return False
         settings = finer(self.validation.problem, kept, new)
         if clearly_better(new, kept) or settings.basis.size > self.validation.least_training:
             return True
-        [instead] = self.validation.rows([settings], workers, lambda: self._count(jobs), kept.fit.model)
+        [instead] = self.validation.rows([settings], workers, self._count, kept.fit.model)
         self.finer.append(instead)
         return not as_good(instead, new)
 
-    def _count(self, running: int) -> None:
+    def _count(self) -> None:
         """One more fit has been made."""
         self.fits += 1
-        self._tell(running)
+        self._tell()
 
-    def _tell(self, running: int) -> None:
+    def _tell(self) -> None:
         """Progress, before a batch and after each fit."""
         if self.callback is None:
             return
@@ -111,4 +116,4 @@ class Path:
             planned = sum(one.rank <= last for one in self.candidates)
         total = (self.validation.folds + 1) * (planned + len(self.finer))
         least = min((row.error for row in self.rows), default=np.inf)
-        self.callback(Progress("select", self.fits, max(self.fits, total), running, least, self.trying))
+        self.callback(Progress("select", self.fits, max(self.fits, total), self.running, least, self.trying))

@@ -26,7 +26,7 @@ from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
 from unbraid.selection.validation import Row, Settings, Validation
 from unbraid.selection.words import reason, table
-from unbraid.tasks import Workers
+from unbraid.workers import workers_for
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,6 +68,7 @@ class Selection:
         *,
         starts: int = 16,
         rng: int | np.random.Generator | None = None,
+        client: Any = None,
         callback: Callback | None = None,
         checkpoint: StrPath | Journal | None = None,
     ) -> Fit:
@@ -80,6 +81,7 @@ class Selection:
             method=replace(self.method, coupling=self.recommended.coupling),
             starts=starts,
             rng=rng,
+            client=client,
             callback=callback,
             checkpoint=checkpoint,
         )
@@ -105,6 +107,7 @@ def select(
     starts: int = 8,
     rng: int | np.random.Generator | None = None,
     jobs: int = 1,
+    client: Any = None,
     callback: Callback | None = None,
     checkpoint: StrPath | Journal | None = None,
 ) -> Selection:
@@ -126,10 +129,12 @@ def select(
     starts
         Random starts of each candidate.
     rng
-        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` is.
+        None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` and `client` are.
     jobs
         In how many processes. With more than one, a script must start its work under
         ``if __name__ == "__main__":``, as always where Python starts processes.
+    client
+        A `distributed.Client`, or the address of its scheduler: the fits are made by the workers of that cluster.
     callback
         Called with a `Progress`, whose phase is "select", after every fit. `done` and `total` count fits, as far as
         they can be foreseen; `best` is the least held-out error so far.
@@ -177,14 +182,15 @@ def select(
     candidates = [Settings(*one) for one in itertools.product(tried, bases, dict.fromkeys(schedules))]
     interrupted = False
     settings = {"ranks": given, "bases": bases, "couplings": schedules, "constraint": constraint, "method": method}
-    with journal_at(checkpoint, whole, rng, **settings, folds=folds, starts=starts, jobs=jobs) as journal:
+    numbers = {"folds": folds, "starts": starts, "jobs": jobs, "cluster": client is not None}
+    with journal_at(checkpoint, whole, rng, **settings, **numbers) as journal:
         generator = journal.generator(rng)
         fold = generator.permutation(problem.S) % folds
         validation = Validation(problem, constraint, method, starts, fold, int(generator.integers(2**62)))
         path = Path(validation, candidates, given is None, callback)
         try:
-            with Workers(jobs, journal) as workers:
-                path.walk(workers, jobs)
+            with workers_for(jobs, client, journal) as workers:
+                path.walk(workers)
         except KeyboardInterrupt:
             if not path.rows:
                 raise

@@ -29,9 +29,8 @@ from unbraid.fit import Fit
 from unbraid.methods import Method
 from unbraid.model import DecoupledModel
 from unbraid.problem import Problem
-from unbraid.status import Status
-from unbraid.tasks import Workers
 from unbraid.units import Units, positive, spreads
+from unbraid.workers import Workers
 
 FIT_STEPS, FOLD_STEPS, TOLERANCE, POLISHED = 60, 12, 1e-3, 4
 """Gauss–Newton steps of a fit to all samples and of one to a fold's rest, when they end, and how many starts get them:
@@ -154,9 +153,10 @@ class Validation:
         init: DecoupledModel | None = None,
     ) -> list[Row]:
         """Candidates with their errors; `tick` is called after every fit. `init` takes the place of random starts."""
-        fits = workers.map(self.fit, [(one, init) for one in several], tick)
+        fits = workers.map(Validation.fit, [(one, init) for one in several], tick, shared=(self,))
         pairs = [(one, fit.model) for one, fit in zip(several, fits, strict=True)]
-        parts = workers.map(self.held_out, [(*pair, k) for pair in pairs for k in range(self.folds)], tick)
+        folds = [(*pair, k) for pair in pairs for k in range(self.folds)]
+        parts = workers.map(Validation.held_out, folds, tick, shared=(self,))
         shares = [parts[i * self.folds : (i + 1) * self.folds] for i in range(len(several))]
         return [self.row(*one) for one in zip(several, fits, shares, strict=True)]
 
@@ -205,8 +205,6 @@ class Validation:
             init=init,
             rng=rng,
         )
-        if fit.status is Status.INTERRUPTED:  # Ctrl-C ended this fit: it is meant for all of them
-            raise KeyboardInterrupt
         return fit.without_problem()  # it may come from another process
 
 

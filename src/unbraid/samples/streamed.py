@@ -1,0 +1,78 @@
+"""Samples that lie elsewhere, or are too many: seen block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Concatenate, TypeVar
+
+import numpy as np
+
+from unbraid.arrays import BLOCK_ENTRIES, Array, spread_out
+from unbraid.problem import Problem
+from unbraid.samples import sizes
+from unbraid.samples.in_memory import Samples
+from unbraid.samples.sample_set import SampleSet
+from unbraid.samples.scaling import Scaling
+from unbraid.units import Units
+
+Summand = TypeVar("Summand")
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed(SampleSet):
+    """Samples that lie in a file, on other machines, or are too many to be kept in other units as well.
+
+    Every sum makes its blocks anew.
+    """
+
+    problem: Problem
+    scaling: Scaling
+
+    @property
+    def weight(self) -> Array:  # type: ignore[override]
+        return self.scaling.weight
+
+    @property
+    def size(self) -> int:
+        return self.problem.S
+
+    @property
+    def m(self) -> int:
+        return self.problem.m
+
+    @property
+    def has_values(self) -> bool:
+        return self.problem.F is not None and self.scaling.values
+
+    @property
+    def has_jacobians(self) -> bool:
+        return self.problem.J is not None
+
+    def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
+        entries = BLOCK_ENTRIES // sizes.block_length(width)
+        result: Summand = self.problem.sum(in_units, self.scaling, function, arguments, entries=entries)
+        return result
+
+    def gathered(self) -> Samples:
+        return Samples.scaled(self.problem.take(slice(None)), self.scaling)
+
+    def without_values(self) -> Streamed:
+        return Streamed(self.problem, replace(self.scaling, values=False))
+
+    @cached_property
+    def knot_inputs(self) -> Array:
+        return self.scaling.inputs(self.problem.take(spread_out(self.size, sizes.KNOT_SAMPLES)).X)
+
+
+def sample_set(problem: Problem, units: Units) -> SampleSet:
+    """The problem's samples in those units: in memory where they are few."""
+    if isinstance(problem.X, np.ndarray) and problem.S * (problem.m + problem.n) <= sizes.IN_MEMORY_ENTRIES:
+        return Samples.of(problem, units)
+    return Streamed(problem, Scaling.of(problem, units))
+
+
+def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:
+    """What a function of samples gives for a block in the user's units."""
+    return function(Samples.scaled(block, scaling), *arguments)
