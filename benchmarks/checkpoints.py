@@ -14,7 +14,11 @@ from unbraid import checkpoint
 
 CASES: dict[str, tuple[ub.Problem, int, dict[str, Any]]] = {
     "f_trig, S=100, 16 starts": (ub.datasets.trig(100, rng=0)[0], 3, {}),
-    "n=m=r=10, S=10⁴, 2 starts": (ub.datasets.random_system(10, 10, 10, 10_000, "sine", rng=0)[0], 10, {"starts": 2}),
+    "n=m=r=10, S=10⁴, one start, 40 sweeps, 5 steps": (
+        ub.datasets.random_system(10, 10, 10, 10_000, "sine", rng=0)[0],
+        10,
+        {"starts": 1, "method": ub.methods.default(max_steps=5)},
+    ),
 }
 REPEATS = 5
 
