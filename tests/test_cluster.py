@@ -129,6 +129,23 @@ def test_a_worker_killed_during_a_sum_changes_nothing(client: Client, cluster: L
     assert not doomed.is_alive()
 
 
+def test_a_worker_killed_in_mid_fit_changes_nothing(client: Client, cluster: LocalCluster) -> None:
+    source, _ = ub.datasets.trig(S=600, rng=0)
+    problem = ub.Problem(da.from_array(source.X, chunks=(150, 2)), source.F, source.J)
+    settings: dict[str, Any] = {"method": ub.methods.dejonghe2025(max_sweeps=6, tolerance=0.0), "starts": 1, "rng": 0}
+    expected = ub.decouple(problem, 3, **settings)
+    doomed = [one_worker(cluster)]
+
+    def kill_once(progress: ub.Progress) -> None:
+        if progress.done >= 3 and doomed:
+            os.kill(doomed.pop(), signal.SIGKILL)
+
+    fit = ub.decouple(problem.on(client), 3, callback=kill_once, **settings)
+    assert not doomed
+    np.testing.assert_array_equal(fit.model.W0, expected.model.W0)
+    np.testing.assert_array_equal(fit.trace.objective, expected.trace.objective)
+
+
 def test_persisted_arrays_are_found_on_their_cluster(client: Client) -> None:
     given = {name: da.from_array(a, chunks=(LENGTHS, *a.shape[1:])) for name, a in arrays().items()}
     persisted = dict(zip(given, client.persist(list(given.values())), strict=True))
@@ -222,13 +239,13 @@ def test_a_closed_connection_is_told_of(cluster: LocalCluster) -> None:
 def test_clients_are_accepted_as_such_or_by_address(client: Client) -> None:
     assert as_client(client) is client
     with connected(client.scheduler.address) as other:
+        assert other is not None
         assert other.scheduler.address == client.scheduler.address
     assert other.status == "closed"
     with connected(client) as given:
         assert given is client
-    assert client.status == "running"
-    with connected(None) as nothing:
-        assert nothing is None
+    assert given is not None
+    assert given.status == "running"
 
 
 @pytest.mark.parametrize(

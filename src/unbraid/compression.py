@@ -29,7 +29,7 @@ import numpy as np
 
 from unbraid.arrays import Array, blocks
 from unbraid.iterate import Iterates
-from unbraid.samples import Samples, SampleSet, Streamed
+from unbraid.samples import Samples, SampleSet
 
 ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""
@@ -71,8 +71,8 @@ class Compression:
 
         It takes Jacobians without gaps. `always`: wherever a side gets shorter.
         """
-        sizes = sizes_kept(samples, rank, always)
-        if sizes is None:
+        sizes = sizes_kept(samples.n, samples.m, samples.size, rank, always)
+        if sizes is None or not samples.has_jacobians or not samples.complete or not samples.jacobian_norm > 0.0:
             return None
         (n, p), (m, q) = sizes
         tests = test_matrix(n, p), test_matrix(m, q)
@@ -108,26 +108,17 @@ class Products(NamedTuple):
     right: Array | None
 
 
-def sizes_kept(samples: SampleSet, rank: int, always: bool) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def sizes_kept(
+    n: int, m: int, S: int, rank: int, always: bool = False
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """(n, p) and (m, q), or None where there is nothing to compress.
 
     A side that would not shrink by half stays, unless compression is wanted `always`.
     """
-    if not samples.has_jacobians or not whole(samples) or not float(samples.jacobian_norm) > 0.0:
-        return None
-    n, m = samples.n, samples.m
     shrink = 1 if always else 2
     p, q = (ROOM * rank if shrink * ROOM * rank <= size else size for size in (n, m))
-    worth = n * m > p * q if always else n * m >= WORTH * p * q and samples.size * p * q <= MOST_ENTRIES
+    worth = n * m > p * q if always else n * m >= WORTH * p * q and S * p * q <= MOST_ENTRIES
     return ((n, p), (m, q)) if worth else None
-
-
-def whole(samples: SampleSet) -> bool:
-    """Whether all entries are known, and the samples are the same for all starts."""
-    if isinstance(samples, Streamed):
-        return samples.scaling.complete
-    assert isinstance(samples, Samples)
-    return samples.X.ndim == 2 and samples.known_values is None and samples.known_jacobian is None
 
 
 def test_matrix(size: int, kept: int) -> Array | None:

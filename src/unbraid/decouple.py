@@ -14,6 +14,7 @@ import numpy as np
 from unbraid.asked import Asked
 from unbraid.bases import Basis
 from unbraid.checkpoint import journal_at
+from unbraid.compression import sizes_kept
 from unbraid.constraints import Constraint, NonNegative, per_branch
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.files import StrPath
@@ -22,11 +23,12 @@ from unbraid.fit import Fit, StartSummary, errors_on
 from unbraid.given import GivenModel
 from unbraid.iterate import Run
 from unbraid.journal import Journal
-from unbraid.levels import Levels
+from unbraid.levels import SEARCH_SAMPLES, Levels
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.model import DecoupledModel
 from unbraid.notes import notes_on
+from unbraid.plan import Sizes, as_bytes, plan
 from unbraid.polish import Polish
 from unbraid.problem import Problem
 from unbraid.progress import Callback
@@ -54,6 +56,7 @@ def decouple(
     client: Any = None,
     callback: Callback | None = None,
     compress: bool | None = None,
+    max_memory: int | str | None = None,
     checkpoint: StrPath | Journal | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
@@ -89,6 +92,9 @@ def decouple(
         Whether Jacobians are first reduced to their leading directions, twice as many as branches, which makes the
         fit of a function with many inputs or outputs much faster; a note says what that leaves out. None: where it
         makes them at least four times smaller.
+    max_memory
+        Bytes, or text such as "2 GB", that the fit may take beside the given arrays. It estimates what it needs before
+        it starts, and refuses with advice where that is more. None: what the machine has available.
     checkpoint
         The path of a file to which the work is written every few seconds. Killed at any moment and called again with
         the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same
@@ -125,9 +131,11 @@ def decouple(
             fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, *how)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
+    planned = plan(sizes_of(problem, rank, basis, starts, method, compress))
+    planned.check(as_bytes(max_memory))
     given = problem
     with single_blas_thread(), on_cluster(client) as workers, open_journal() as journal:
-        problem = (problem if workers is None else problem.on(workers.client)).counting()
+        problem = problem.on(None if workers is None else workers.client).counting()
         units = Units.balanced(problem) if method.scaled else Units.as_given(problem)
         samples, projection = sample_set(problem, units), Projection.onto(solved_for(constraints, method.offset))
         search_basis = basis if method.polish is None else basis.untuned()
@@ -243,6 +251,30 @@ def as_method(method: Method | None, polish: bool | None) -> Method:
         given = f"the function {method.__name__}: call it" if callable(method) else repr(method)
         raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
     return replace(method, polish=Polish()) if polish else method
+
+
+def sizes_of(problem: Problem, rank: int, basis: Basis, starts: int, method: Method, compress: bool | None) -> Sizes:
+    """What decides about the memory of a fit."""
+    small = None
+    if compress is not False and problem.J is not None and problem.complete:
+        small = sizes_kept(problem.n, problem.m, problem.S, rank, compress is True)
+    lengths = getattr(problem.home, "lengths", (0,))
+    return Sizes(
+        S=problem.S,
+        n=problem.n,
+        m=problem.m,
+        rank=rank,
+        size=basis.size,
+        values=problem.F is not None,
+        jacobians=problem.J is not None,
+        kind="memory" if problem.in_memory else "memory map" if problem.home is None else "Dask",
+        block=max(lengths),
+        starts=starts,
+        sweeps=method.sweeps,
+        polished=0 if method.polish is None else method.polish.at_once,
+        subsample=SEARCH_SAMPLES if method.polish is not None else None,
+        compressed=None if small is None else (small[0][1], small[1][1]),
+    )
 
 
 def as_compress(compress: bool | None, method: Method, init: DecoupledModel | None) -> bool | None:

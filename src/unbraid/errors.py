@@ -30,6 +30,10 @@ class TaskError(UnbraidError):
     """A piece of work that failed in code that is not this library's, or whose process was ended."""
 
 
+class MemoryPlanError(UnbraidError, MemoryError):
+    """A fit that would need more memory than there is, or than it was allowed."""
+
+
 class MissingDependencyError(UnbraidError, ImportError):
     """An optional package is needed for what was asked."""
 

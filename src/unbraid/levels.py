@@ -70,9 +70,10 @@ class Levels:
                 "compress."
             )
         smallest = every[0].samples
-        if thins and smallest.size > SEARCH_SAMPLES:
-            told.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
+        if thins and (smallest.size > SEARCH_SAMPLES or not searchable(smallest)):
             every.insert(0, Level(thinned(problem, smallest, units)))
+        if every[0].samples.size < samples.size:
+            told.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
         return cls(tuple(every), tuple(told))
 
     @property
@@ -110,10 +111,14 @@ class Levels:
         """The best run of the smallest level, settled on each level up to the last one; the solver's samples change."""
         for k in range(1, last + 1):
             here = replace(solver, samples=self.every[k].samples)
-            best = self.lifted(run.best, k - 1)
-            run = journal.unit(partial(remeasured, here, replace(run, best=best)))
-            watch = partial(observer, callback, "all samples", range(1), 1, earlier=[run.objective])
-            [run] = settle(here, [run], settings.stopping, began, watch, journal)
+            run = replace(run, best=self.lifted(run.best, k - 1))
+            try:
+                run = journal.unit(partial(remeasured, here, run))
+            except KeyboardInterrupt:
+                run = replace(run, status=Status.INTERRUPTED)
+            else:
+                watch = partial(observer, callback, "all samples", range(1), 1, earlier=[run.objective])
+                [run] = settle(here, [run], settings.stopping, began, watch, journal)
             if run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME):
                 return replace(run, best=self.at_top(run.best, k))
         return run
@@ -124,10 +129,15 @@ def remeasured(solver: GaussNewton, run: Run) -> Run:
     return replace(run, objective=float(solver.objective(run.best)[0]))
 
 
+def searchable(samples: SampleSet) -> bool:
+    """Whether starts can search on these: gaps have to be filled for them, and Jacobians made, in memory."""
+    return isinstance(samples, Samples) or (samples.has_jacobians and samples.complete)
+
+
 def thinned(problem: Problem, samples: SampleSet, units: Units) -> Samples:
     """Some of the samples, in memory."""
     which = spread_out(samples.size, SEARCH_SAMPLES)
-    if isinstance(samples, Samples) and samples.known_values is None and samples.known_jacobian is None:
+    if isinstance(samples, Samples) and samples.complete:
         return replace(samples.part(which), among=None)
     return Samples.of(problem.take(which), units)
 

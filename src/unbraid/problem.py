@@ -343,13 +343,14 @@ class Problem:
             return None
         return spread_out(self.S, most)
 
-    def on(self, client: Any) -> Problem:
+    def on(self, client: Any = None) -> Problem:
         """The same problem with its blocks on the workers of a Dask cluster, where they are computed once and stay.
 
-        `client` is a `distributed.Client`, or a scheduler's address. A problem of NumPy arrays is returned as it is.
+        `client` is a `distributed.Client`, or a scheduler's address; None: the cluster that has the arrays already, or
+        Dask's default one. A problem of NumPy arrays, or without a cluster, is returned as it is.
         """
-        client = as_client(client)
-        if self.home is None or (isinstance(self.home, Held) and self.home.client is client):
+        client = as_client(client) if client is not None else getattr(self.home, "client", None)
+        if self.home is None or client is None or (isinstance(self.home, Held) and self.home.client is client):
             return self
         chunks = self.home.chunks if isinstance(self.home, Held) else self.home
         other = object.__new__(Problem)

@@ -93,7 +93,10 @@ class Work:
         if last == len(levels.every) - 1:
             return best
         best = replace(best, best=levels.at_top(best.best, last))
-        return self.journal.unit(partial(remeasured, solver, best))
+        try:
+            return self.journal.unit(partial(remeasured, solver, best))
+        except KeyboardInterrupt:
+            return replace(best, status=Status.INTERRUPTED)
 
     def _smooths(self, solver: GaussNewton) -> bool:
         """Whether the basis leaves its smoothing open."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from unbraid.bases import Basis
 from unbraid.coupling import Coupling
+from unbraid.plan import Sweeps
 from unbraid.polish import Polish
 from unbraid.projection import Projection
 from unbraid.samples import SampleSet
@@ -25,6 +26,8 @@ class Method(ABC):
         Whether its sweeps know weights of samples.
     coupled
         Whether λ has a say in its sweeps.
+    sweeps
+        What kind of sweeps it makes, which decides about its memory.
     compressible
         Whether its sweeps find the same in compressed Jacobians.
     name
@@ -50,6 +53,7 @@ class Method(ABC):
     weighted: ClassVar[bool] = False
     coupled: ClassVar[bool] = False
     compressible: ClassVar[bool] = False
+    sweeps: ClassVar[Sweeps] = "alternating"
     name: str
     basis: Basis
     stopping: Stopping

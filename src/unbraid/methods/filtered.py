@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from unbraid.bases import Basis, Polynomial
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import SettingError, check_number
 from unbraid.methods.base import Method
+from unbraid.plan import Sweeps
 from unbraid.projection import Projection
 from unbraid.samples import SampleSet
 from unbraid.solvers.filtered import Filtered
@@ -21,6 +22,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {"penalty": ("central",), "three": ("cent
 class FilteredMethod(Method):
     """Branches by their values at the samples; see `unbraid.solvers.filtered`."""
 
+    sweeps: ClassVar[Sweeps] = "filtered"
     penalty: float
     sides: tuple[str, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from unbraid.checks import numbers
 from unbraid.coupling import FixedCoupling
 from unbraid.errors import DataError, SettingError, check_number
 from unbraid.methods.base import Method
+from unbraid.plan import Sweeps
 from unbraid.projection import Projection
 from unbraid.samples import SampleSet
 from unbraid.solvers.decomposition import Decomposition
@@ -23,6 +25,8 @@ from unbraid.stopping import Stopping
 @dataclass(frozen=True, kw_only=True)
 class DecompositionMethod(Method):
     """An unstructured decomposition of the Jacobians, then functions through what it found."""
+
+    sweeps: ClassVar[Sweeps] = "polynomial"
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Decomposition:
         """The decomposition."""
@@ -75,6 +79,7 @@ def dreesen2015(
 class JointMethod(Method):
     """Sweeps with one joint problem for all coefficients; `weight` (n·m, n·m), if any, weighs the entries of J."""
 
+    sweeps: ClassVar[Sweeps] = "polynomial"
     weight: Array | None = field(default=None, compare=False)
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> JointProjection:

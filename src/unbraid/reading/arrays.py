@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from unbraid.arrays import Array
-from unbraid.checks import Missing, check_finite, numbers
+from unbraid.checks import Missing, check_finite, numbers, samples_of
 from unbraid.errors import DataError, FileError
 from unbraid.memory import check_memory
 from unbraid.printable import listed, shown
@@ -48,7 +48,7 @@ def read_problem(
         checked_sizes(source, shapes)
     read: dict[str, Array] = {}
     for letter, name in names.items():
-        read[letter] = numbers(letter, source.read(name))
+        read[letter] = samples_of(letter, source.read(name))
         if callback is not None:
             done = sum(array.size for array in read.values())
             callback(Progress("read", done, sum(map(math.prod, shapes.values()))))
@@ -117,7 +117,8 @@ def checked_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> Mapping[s
     for letter, shape in shapes.items():
         if 0 in shape:
             raise DataError(f"{letter} must not be empty, got shape {shape} in {source.path}.")
-    check_memory(f"Reading {source.path}", 8 * sum(map(math.prod, shapes.values())))
+    if not source.mapped:
+        check_memory(f"Reading {source.path}", 8 * sum(map(math.prod, shapes.values())))
     return shapes
 
 

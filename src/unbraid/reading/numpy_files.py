@@ -15,6 +15,9 @@ from unbraid.npz import SUFFIX, ArrayFile, damage_told, open_npz, read_header
 from unbraid.printable import shown
 from unbraid.reading.sources import ArraySource, Shape
 
+MAPPED = 1 << 26
+"""Bytes of an `.npy` file above which it is not read but mapped into memory, so that it need not fit there."""
+
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[NpzArrays]:
@@ -57,6 +60,8 @@ class NpzArrays(ArraySource):
 class NpyArrays(ArraySource):
     """See `open_folder`."""
 
+    mapped = True
+
     def __init__(self, path: Path, files: dict[str, Path]) -> None:
         self.path, self.names = path, tuple(files)
         self._files = files
@@ -76,7 +81,9 @@ class NpyArrays(ArraySource):
         return shape
 
     def read(self, name: str) -> npt.NDArray[Any]:
-        with self._opened(name) as (file, _):
+        with self._opened(name) as (file, size):
+            if size > MAPPED:
+                return np.lib.format.open_memmap(self._files[name], mode="r")
             return np.lib.format.read_array(file, allow_pickle=False)
 
     @contextmanager

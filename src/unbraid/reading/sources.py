@@ -47,12 +47,15 @@ class ArraySource(ABC):
         The file, as it was named.
     names
         Of what it holds, arrays or not.
+    mapped
+        Whether large arrays are mapped into memory, and so need not fit there.
     from_matlab
         Whether MATLAB's habits are to be expected: samples last, and no trailing axes of length one.
     """
 
     path: Path
     names: tuple[str, ...]
+    mapped: bool = False
     from_matlab: bool = False
 
     @abstractmethod

@@ -79,6 +79,10 @@ class Samples(SampleSet):
     def has_jacobians(self) -> bool:
         return self.J is not None
 
+    @property
+    def complete(self) -> bool:
+        return self.known_values is None and self.known_jacobian is None
+
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
         return total(function(block, *arguments) for block in self.blocks(width))
 
@@ -100,6 +104,9 @@ class Samples(SampleSet):
 
     def gathered(self) -> Samples:
         return self
+
+    def with_values_less(self, center: Array) -> Samples:
+        return replace(self, F=self.values - center, _memory={})
 
     def without_values(self) -> Samples:
         return replace(self, F=None, known_values=None, _memory={})
@@ -187,7 +194,7 @@ class Samples(SampleSet):
     def as_filled(self, weighted: bool) -> Samples:
         """The same samples with what fills their gaps counting like all else, and without weights if so wished."""
         rows = self.rows if weighted else None
-        if rows is self.rows and self.known_values is None and self.known_jacobian is None:
+        if rows is self.rows and self.complete:
             return self
         return Samples(self.X, self.F, self.J, self.weight, rows)
 

@@ -63,6 +63,11 @@ class SampleSet(ABC):
     def has_jacobians(self) -> bool:
         """Whether there is J."""
 
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all entries are known."""
+
     @abstractmethod
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
         """Σ function(block, *arguments); `width` is how many branches the function looks at."""
@@ -70,6 +75,19 @@ class SampleSet(ABC):
     @abstractmethod
     def gathered(self) -> Samples:
         """All samples in memory, for solvers that cannot do with sums."""
+
+    @abstractmethod
+    def with_values_less(self, center: Array) -> SampleSet:
+        """The same samples with F - center, center being (..., 1, n)."""
+
+    @cached_property
+    def centred(self) -> SampleSet:
+        """The same samples with values less their mean, as an output offset leaves them."""
+        if not self.has_values:
+            return self
+        other = self.with_values_less(self.mean_values)
+        other.__dict__["jacobian_norm"] = self.jacobian_norm
+        return other
 
     @abstractmethod
     def without_values(self) -> SampleSet:
@@ -106,18 +124,13 @@ class SampleSet(ABC):
 
     @cached_property
     def values_norm(self) -> Array:
-        """‖F - mean F‖², (...)."""
-        return self.sum(values_square, self.mean_values, width=1)
-
-    @cached_property
-    def raw_values_norm(self) -> Array:
         """‖F‖², (...)."""
-        return self.sum(values_square, 0.0, width=1)
+        return self.sum(values_square, width=1)
 
     @cached_property
     def norm(self) -> Array:
         """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
-        square = self.jacobian_norm if self.has_jacobians or not self.has_values else self.values_norm
+        square = self.jacobian_norm if self.has_jacobians or not self.has_values else self.centred.values_norm
         return np.where(square > 0.0, square, 1.0)
 
     def inputs_for_knots(self, W0: Array) -> Array:
@@ -153,7 +166,6 @@ def value_sums(block: Samples) -> ValueSums:
     )
 
 
-def values_square(block: Samples, center: Array | float) -> Array:
-    """‖F - center‖² of a block, (...)."""
-    residual = block.values - center
-    return np.asarray(np.sum(residual * block.weighted_values(residual), axis=(-2, -1)))
+def values_square(block: Samples) -> Array:
+    """‖F‖² of a block, (...)."""
+    return np.asarray(np.sum(block.values * block.weighted_values(block.values), axis=(-2, -1)))

@@ -39,7 +39,8 @@ class Scaling:
     """How samples in the user's units become those of a solver.
 
     `constant` (m,) says which inputs do not vary: what centring leaves of these is rounding, not data. `mean_weight` is
-    that of the samples' weights; without `values` they are left out.
+    that of the samples' weights; `center` (n,), in the solver's units, is taken off the values, and without `values`
+    they are left out.
     """
 
     units: Units
@@ -47,6 +48,7 @@ class Scaling:
     mean_weight: float
     complete: bool
     size: int
+    center: Array
     values: bool = True
 
     @classmethod
@@ -55,7 +57,7 @@ class Scaling:
         largest = np.abs(extremes(problem, inputs) - units.center).max(axis=0) / units.x_scale
         constant = largest <= 1e-12 * np.abs(units.center / units.x_scale)
         weight = 1.0 if problem.weights is None else problem.sum(weight_of) / problem.S
-        return cls(units, constant, weight, problem.complete, problem.S)
+        return cls(units, constant, weight, problem.complete, problem.S, np.zeros(problem.n))
 
     @property
     def weight(self) -> Array:
@@ -76,7 +78,7 @@ class Scaling:
 
     @cached_property
     def _value_rows(self) -> RowScale:
-        return RowScale(np.zeros(len(self.units.f_scale)), 1.0 / self.units.f_scale)
+        return RowScale(self.center * self.units.f_scale, 1.0 / self.units.f_scale)
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # what follows from them is not sent along

@@ -50,6 +50,10 @@ class Streamed(SampleSet):
     def has_jacobians(self) -> bool:
         return self.problem.J is not None
 
+    @property
+    def complete(self) -> bool:
+        return self.scaling.complete
+
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
         entries = BLOCK_ENTRIES // sizes.block_length(width)
         result: Summand = self.problem.sum(in_units, self.scaling, function, arguments, entries=entries)
@@ -57,6 +61,9 @@ class Streamed(SampleSet):
 
     def gathered(self) -> Samples:
         return Samples.scaled(self.problem.take(slice(None)), self.scaling)
+
+    def with_values_less(self, center: Array) -> Streamed:
+        return Streamed(self.problem, replace(self.scaling, center=self.scaling.center + center[0]))
 
     def without_values(self) -> Streamed:
         return Streamed(self.problem, replace(self.scaling, values=False))
@@ -67,10 +74,17 @@ class Streamed(SampleSet):
 
 
 def sample_set(problem: Problem, units: Units) -> SampleSet:
-    """The problem's samples in those units: in memory where they are few."""
-    if isinstance(problem.X, np.ndarray) and problem.S * (problem.m + problem.n) <= sizes.IN_MEMORY_ENTRIES:
+    """The problem's samples in those units: in memory where they are few, and J can be used as it lies."""
+    if problem.S * (problem.m + problem.n) <= sizes.IN_MEMORY_ENTRIES and usable(problem.X) and usable(problem.J):
         return Samples.of(problem, units)
     return Streamed(problem, Scaling.of(problem, units))
+
+
+def usable(array: Array | None) -> bool:
+    """Whether an array is one of float64 in C order, in memory or a file."""
+    if array is None:
+        return True
+    return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
 
 
 def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:

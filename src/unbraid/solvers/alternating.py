@@ -82,7 +82,7 @@ class AlternatingProjection:
         The paper starts from random W0, G and R. Here G and R are those of random functions that obey
         the constraints, so that the order of the samples does not matter.
         """
-        data = self.samples
+        data = self._data
         W0 = np.stack([rng.standard_normal((rank, data.m)) for rng in rngs])
         z = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
         length = np.linalg.norm(W0, axis=-1, keepdims=True)
@@ -101,7 +101,7 @@ class AlternatingProjection:
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
         """A single start at a given model."""
         one = self.project_model(model)
-        return self._state(self.samples, one.W0, one.placement, one.a, (rng,), one.W1)
+        return self._state(self._data, one.W0, one.placement, one.a, (rng,), one.W1)
 
     def finish(self, run: Run) -> Run:
         """What the loop gave is complete already."""
@@ -142,7 +142,6 @@ class AlternatingProjection:
             placement,
             coupling,
             (state.W0, state.placement, state.a) if self.anchored else None,
-            self._center(data),
             state.mean if self.offset else None,
         )
         near = data.sum(free_targets, free, width=W0.shape[-2])
@@ -155,8 +154,7 @@ class AlternatingProjection:
         scale = data.norm
         if state.FR is None or state.RR is None:
             return Measure(jacobian / scale, jacobian / scale)
-        square = data.values_norm if self.offset else data.raw_values_norm
-        values = factors.misfit(state.FR, state.RR, state.W1, square)
+        values = factors.misfit(state.FR, state.RR, state.W1, data.values_norm)
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
     def settled(self, state: State) -> bool:
@@ -186,9 +184,10 @@ class AlternatingProjection:
             rngs=tuple(state.rngs[i] for i in index),
         )
 
-    def _center(self, data: SampleSet) -> Array | None:
-        """The mean of the values, where an output offset takes it."""
-        return data.mean_values if self.offset and data.has_values else None
+    @property
+    def _data(self) -> SampleSet:
+        """The samples, their values centred where an output offset takes the mean."""
+        return self.samples.centred if self.offset else self.samples
 
     def _state(
         self,
@@ -201,7 +200,7 @@ class AlternatingProjection:
         sweep: int = 0,
     ) -> State:
         """The state of given functions, with the products that the next sweep needs."""
-        sums = data.sum(state_sums, W0, placement, a, self._center(data), width=W0.shape[-2])
+        sums = data.sum(state_sums, W0, placement, a, width=W0.shape[-2])
         T = sums.GJ.mT * data.weight[..., None]
         CT = factors.contract_inputs(T, W0)
         if W1 is None:
@@ -241,8 +240,8 @@ def placed(basis: Basis, data: SampleSet, W0: Array, evenness: float) -> Placeme
 class FreeStep:
     """The G and R steps of a sweep, and the projection that follows: the same for all blocks of samples.
 
-    `before` has (W0, placement, a) of the last iterate where its slopes and values say which minimiser is taken;
-    `center` (n) and `mean` (r) are those of F and of its values, where an output offset takes them.
+    `before` has (W0, placement, a) of the last iterate where its slopes and values say which minimiser is taken; `mean`
+    (B, 1, r) is that of its values, where an output offset takes it.
     """
 
     weight: Array
@@ -251,7 +250,6 @@ class FreeStep:
     placement: Placement
     coupling: float
     before: tuple[Array, Placement, Array] | None
-    center: Array | None
     mean: Array | None
 
     @cached_property
@@ -273,11 +271,10 @@ class FreeStep:
         """R at the samples of a block, (B, S, r), or None without values."""
         if block.F is None:
             return None
-        F = block.F if self.center is None else block.F - self.center
         if self.before is None or not factors.values_are_open(self.W1):
-            return (self._from_values @ F.mT).mT
+            return (self._from_values @ block.F.mT).mT
         R = block.at(*self.before).values
-        return factors.nearest_values(F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
+        return factors.nearest_values(block.F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
 
 
 def free_targets(block: Samples, free: FreeStep) -> Targets:
@@ -306,15 +303,15 @@ def leaky_targets(block: Samples, projection: Projection, placement: Placement, 
     return targets(placement, placement.at(u), slopes, values, coupling)
 
 
-def state_sums(block: Samples, W0: Array, placement: Placement, a: Array, center: Array | None) -> StateSums:
-    """What a block adds to the state of given functions; `center` is the mean of F where it does not count."""
+def state_sums(block: Samples, W0: Array, placement: Placement, a: Array) -> StateSums:
+    """What a block adds to the state of given functions."""
     here = block.at(W0, placement, a)
     wG = block.weighted(here.slopes)
     GJ, GG = wG.mT @ block.jacobians, here.slopes.mT @ wG
     if block.F is None:
         return StateSums(GJ, GG, None, None, None)
-    F, wR = block.F if center is None else block.F - center, block.weighted(here.values)
-    return StateSums(GJ, GG, F.mT @ wR, here.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
+    wR = block.weighted(here.values)
+    return StateSums(GJ, GG, block.F.mT @ wR, here.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
 
 
 def happened(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:
