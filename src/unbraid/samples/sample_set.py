@@ -138,8 +138,12 @@ class SampleSet(ABC):
         u = W0 @ self.knot_inputs.mT
         if u.shape[-1] == self.size:
             return u
-        ends = self.sum(input_ends, W0, width=W0.shape[-2])
+        ends = self.input_ends(W0)
         return np.concatenate([u, ends.least[..., None], ends.largest[..., None]], axis=-1)
+
+    def input_ends(self, W0: Array) -> Extremes:
+        """The range of u = W0 x over all samples, (B, r) each."""
+        return self.sum(input_ends, W0, width=W0.shape[-2])
 
 
 def input_ends(block: Samples, W0: Array) -> Extremes:

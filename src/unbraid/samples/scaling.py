@@ -64,6 +64,11 @@ class Scaling:
         """(n·m,), of the entries of a Jacobian."""
         return np.asarray((self.units.x_scale / self.units.f_scale[:, None]).ravel())
 
+    @property
+    def input_scale(self) -> Array:
+        """(m,), what centred inputs are divided by; infinite where they do not vary."""
+        return np.where(self.constant, np.inf, self.units.x_scale)
+
     def inputs(self, X: Array) -> Array:
         """X (·, m) in the solver's units."""
         return self._input_rows.of(X)
@@ -74,7 +79,7 @@ class Scaling:
 
     @cached_property
     def _input_rows(self) -> RowScale:
-        return RowScale(self.units.center, np.where(self.constant, np.inf, self.units.x_scale))
+        return RowScale(self.units.center, self.input_scale)
 
     @cached_property
     def _value_rows(self) -> RowScale:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, TypeVar
 import numpy as np
 
 from unbraid.arrays import BLOCK_ENTRIES, Array, spread_out
+from unbraid.moments import Extremes
 from unbraid.problem import Problem
 from unbraid.samples import sizes
 from unbraid.samples.in_memory import Samples
@@ -68,6 +69,14 @@ class Streamed(SampleSet):
     def without_values(self) -> Streamed:
         return Streamed(self.problem, replace(self.scaling, values=False))
 
+    def input_ends(self, W0: Array) -> Extremes:
+        """The range of u = W0 x over all samples, found without putting them into other units first."""
+        scale = self.scaling.input_scale
+        V = W0 / scale
+        ends = self.problem.sum(raw_ends, V, entries=BLOCK_ENTRIES // sizes.block_length(W0.shape[-2]))
+        shift = V @ self.scaling.units.center
+        return Extremes(ends.least - shift, ends.largest - shift)
+
     @cached_property
     def knot_inputs(self) -> Array:
         return self.scaling.inputs(self.problem.take(spread_out(self.size, sizes.KNOT_SAMPLES)).X)
@@ -85,6 +94,12 @@ def usable(array: Array | None) -> bool:
     if array is None:
         return True
     return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
+
+
+def raw_ends(block: Problem, V: Array) -> Extremes:
+    """The range of V x of a block, in the user's units."""
+    u = V @ block.X.T
+    return Extremes(u.min(axis=-1), u.max(axis=-1))
 
 
 def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:
