@@ -2,8 +2,8 @@
 
 python benchmarks/compression.py [starts] [sweeps]
 
-Fits are sweeps only: Gauss–Newton steps on the 83 thousand unknowns that all inputs make are no comparison. Random starts
-differ, because they are drawn in other dimensions: with enough starts and sweeps both find the same minimum.
+Fits are sweeps only: Gauss–Newton steps on the 83 thousand unknowns that all inputs make are no comparison. Random
+starts differ, because they are drawn in other dimensions: with enough starts and sweeps both find the same minimum.
 """
 
 import sys
