@@ -91,6 +91,11 @@ def written(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
+def at_work(child: int) -> bool:
+    """Whether a process has not ended."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
 def killed_again_and_again(name: str, path: Path, told: Path, most: int = 60) -> int:
     """Kill each process some time after it has written once; how many were killed. The last one is left in peace."""
     rng, kills = np.random.default_rng(0), 0
@@ -100,7 +105,7 @@ def killed_again_and_again(name: str, path: Path, told: Path, most: int = 60) ->
         if child == 0:
             fit_and_tell(name, path, told)
             os._exit(0)
-        while kills < most and written(path) == before and not told.exists():
+        while kills < most and written(path) == before and at_work(child):
             time.sleep(0.001)
         if kills < most:
             time.sleep(rng.uniform(0.0, 0.05 if kills else 0.0))

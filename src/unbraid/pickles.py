@@ -28,6 +28,8 @@ from unbraid.samples import SampleSet
 
 SAMPLES = (Problem, SampleSet)
 """What never goes into a file: it is there already, and may be large."""
+CENTRED = "centred"
+"""Samples that follow from others, and are no part of a file either."""
 KINDS = (Basis, Placement, Constraint, Branch, DecoupledModel)
 """Classes of these kinds may be a user's own."""
 GENERATORS = {one.__name__: one for one in (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937)} | {
@@ -59,6 +61,9 @@ class Writer(pickle.Pickler):
     def __init__(self, file: io.BytesIO, known: Mapping[str, object]) -> None:
         super().__init__(file, protocol=5)
         self.names = {id(thing): name for name, thing in known.items()}
+        for name, thing in known.items():
+            if isinstance(thing, SampleSet) and CENTRED in vars(thing):
+                self.names[id(thing.centred)] = f"{name}.{CENTRED}"
 
     def persistent_id(self, thing: object) -> str | None:
         """The name of what is known."""
@@ -90,8 +95,9 @@ class Reader(pickle.Unpickler):
         self.known = known
 
     def persistent_load(self, name: str) -> object:
-        """What is known by that name."""
-        return self.known[name]
+        """What is known by that name, or follows from it."""
+        thing = self.known[name.removesuffix(f".{CENTRED}")]
+        return thing.centred if isinstance(thing, SampleSet) and name.endswith(f".{CENTRED}") else thing
 
     def find_class(self, module: str, name: str) -> Any:
         """The class or function of that name, if it is one of those that are accepted."""
