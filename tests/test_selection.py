@@ -127,6 +127,7 @@ class SoMany(ThisProcess):
     """So many workers: of a made-up validation there is nothing to compute."""
 
     def __init__(self, jobs: int) -> None:
+        super().__init__()
         self.jobs = jobs
 
     @property

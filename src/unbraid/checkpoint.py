@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +31,7 @@ EVERY = 5.0
 SHARE = 0.02
 """Of the time, at most, goes into writing."""
 MAGIC = b"unbraid checkpoint 1\n"
-"""The first line of a file. The second is a digest of the rest, the third says what it belongs to."""
+"""The first line of a file. The second is a digest of the rest, the third says what is in it; the rest are pickles."""
 
 Result = TypeVar("Result")
 Place = tuple[int, ...]
@@ -108,9 +109,9 @@ class Checkpoint(Journal):
 
     def keep(self, loop: object, solver: object) -> None:
         """Write down the loop, and all else."""
+        began = time.perf_counter()
         self.loop = self.around, dumps(loop, parts(solver))
-        self.changed = True
-        self._write()
+        self._write(began)
 
     def resumed(self, solver: object) -> Any | None:
         """The loop of the unit that is under way."""
@@ -121,26 +122,27 @@ class Checkpoint(Journal):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Write what is new, at the end and after Ctrl-C."""
         if self.changed and (kind is None or issubclass(kind, KeyboardInterrupt)):
-            self._write()
+            self._write(time.perf_counter())
 
     def _enter(self, place: Place, result: object) -> None:
         """Keep a result; those of the units that it was made of are not needed any more."""
-        data = dumps(result)
+        began, data = time.perf_counter(), dumps(result)
         self.finished = {one: kept for one, kept in self.finished.items() if one[: len(place)] != place}
         self.finished[place] = data
         if self.loop is not None and self.loop[0][: len(place)] == place:
             self.loop = None
         self.changed = True
         if self.due():
-            self._write()
+            self._write(began)
 
-    def _write(self) -> None:
-        """Replace the file."""
-        began = time.perf_counter()
-        body = dumps((self.finished, self.loop))
-        head = json.dumps({"fit": self.marks, "spent": began - self.origin}).encode()
+    def _write(self, began: float) -> None:
+        """Replace the file; `began` is when the work for that did."""
+        pieces = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
+        index = [[place, len(data)] for place, data in pieces]
+        told = {"fit": self.marks, "spent": began - self.origin, "loop": self.loop is not None, "index": index}
+        rest = [json.dumps(told).encode(), b"\n", *(data for _, data in pieces)]
         with replacing(self.path) as file:
-            file.write(b"".join([MAGIC, digest(head, body), b"\n", head, b"\n", body]))
+            file.writelines([MAGIC, digest(rest), b"\n", *rest])
         self.changed = False
         self.written = time.perf_counter()
         self.pause = max(EVERY, (self.written - began) / SHARE)
@@ -156,16 +158,19 @@ class Checkpoint(Journal):
                 f"{self.path} is there and is no checkpoint that this version of unbraid can read: give checkpoint "
                 "another path, or move that file away."
             )
-        found, head, body = (*data[len(MAGIC) :].split(b"\n", 2), b"", b"")[:3]
-        if found != digest(head, body):
+        start = len(MAGIC) + len(digest([])) + 1
+        if data[len(MAGIC) : start] != digest([memoryview(data)[start:]]) + b"\n":
             raise self._damaged()
-        told = json.loads(head)
+        told = json.loads(data[start : data.index(b"\n", start)])
         if other := differences(self.marks, told["fit"]):
             raise SettingError(
                 f"{self.path} is the checkpoint of another fit ({other}): give checkpoint another path, or delete "
                 "the file to begin anew."
             )
-        self.finished, self.loop = self._understood(body, {})
+        ends = list(accumulate((length for _, length in told["index"]), initial=data.index(b"\n", start) + 1))
+        pieces = [(tuple(place), data[ends[i] : ends[i + 1]]) for i, (place, _) in enumerate(told["index"])]
+        self.loop = pieces.pop() if told["loop"] else None
+        self.finished = dict(pieces)
         return float(told["spent"])
 
     def _understood(self, data: bytes, known: Mapping[str, object]) -> Any:
@@ -179,9 +184,12 @@ class Checkpoint(Journal):
         return FileError(f"{self.path} is a damaged checkpoint: delete the file to begin anew, or bring back a copy.")
 
 
-def digest(head: bytes, body: bytes) -> bytes:
+def digest(pieces: Iterable[bytes | memoryview]) -> bytes:
     """Tells a whole file from a damaged one."""
-    return hashlib.sha256(head + b"\n" + body).hexdigest().encode()
+    sha = hashlib.sha256()
+    for piece in pieces:
+        sha.update(piece)
+    return sha.hexdigest().encode()
 
 
 def parts(solver: object) -> dict[str, object]:

@@ -69,7 +69,8 @@ class Writer(pickle.Pickler):
         if isinstance(thing, SAMPLES):
             raise pickle.PicklingError("samples are no part of a checkpoint")
         if isinstance(thing, np.ndarray):
-            return laid_out, (thing.tobytes(), thing.dtype.str, thing.shape, thing.strides)
+            entries = pickle.PickleBuffer(np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data)
+            return laid_out, (entries, thing.dtype.str, thing.shape, thing.strides)
         if isinstance(thing, np.generic):
             return scalar, (thing.tobytes(), thing.dtype.str)
         if isinstance(thing, np.random.Generator):
@@ -110,7 +111,7 @@ def accepted(cls: type) -> bool:
     return plain and cls.__module__.split(".")[0] == "unbraid" and not issubclass(cls, SAMPLES)
 
 
-def laid_out(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+def laid_out(data: bytes | bytearray, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     """An array from its entries in C order, with the strides that it had."""
     entries = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
     if entries.strides == strides or not entries.size:

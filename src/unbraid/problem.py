@@ -281,7 +281,7 @@ class Problem:
         *arguments: Any,
         entries: int | None = None,
     ) -> Summand:
-        """Σ function(block, *arguments) over blocks of the samples, each a problem in memory (`unbraid.sums`).
+        """The sum of ``function(block, *arguments)`` over blocks of the samples, each a problem in memory.
 
         Blocks are float64 in C order, whatever the arrays are. `entries` is how many numbers the function holds at a
         time per sample, from which follows how long a block is; None: what there is of a sample.

@@ -16,21 +16,21 @@ from unbraid.units import Units
 
 
 class RowScale:
-    """(row - center) · factor for the rows of blocks: written out for a whole block, which is several times faster."""
+    """(row - center) / scale for the rows of blocks: written out for a whole block, which is several times faster."""
 
-    def __init__(self, center: Array, factor: Array) -> None:
-        self.center, self.factor = center, factor
+    def __init__(self, center: Array, scale: Array) -> None:
+        self.center, self.scale = center, scale
         self.written_out = np.empty((2, 0))
 
     def of(self, rows: Array) -> Array:
         """Rows (·, k), scaled."""
         if rows.size > sizes.WRITTEN_OUT_ENTRIES:
-            return np.asarray((rows - self.center) * self.factor)
+            return np.asarray((rows - self.center) / self.scale)
         if rows.size > self.written_out.shape[1]:
-            self.written_out = np.tile(np.stack([self.center, self.factor]), len(rows))
-        center, factor = self.written_out[:, : rows.size]
+            self.written_out = np.tile(np.stack([self.center, self.scale]), len(rows))
+        center, scale = self.written_out[:, : rows.size]
         scaled = rows.reshape(-1) - center
-        scaled *= factor
+        scaled /= scale
         return np.asarray(scaled.reshape(rows.shape))
 
 
@@ -74,11 +74,11 @@ class Scaling:
 
     @cached_property
     def _input_rows(self) -> RowScale:
-        return RowScale(self.units.center, np.where(self.constant, 0.0, 1.0 / self.units.x_scale))
+        return RowScale(self.units.center, np.where(self.constant, np.inf, self.units.x_scale))
 
     @cached_property
     def _value_rows(self) -> RowScale:
-        return RowScale(self.center * self.units.f_scale, 1.0 / self.units.f_scale)
+        return RowScale(self.center * self.units.f_scale, self.units.f_scale)
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # what follows from them is not sent along

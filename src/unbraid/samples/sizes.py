@@ -4,7 +4,7 @@ BLOCK_ENTRIES = 1 << 15
 """Entries of (r, samples) in a block: what a sweep computes of them stays in a core's cache."""
 LEAST_BLOCK = 256
 """Samples in a block at least: below, calling takes longer than computing."""
-KNOT_SAMPLES = 1 << 12
+KNOT_SAMPLES = 1 << 11
 """So many samples, and the ends of the range of all, say where knots go."""
 KEPT_ENTRIES = 1 << 20
 """Entries of (starts, r, S) up to which branches at the samples are remembered until others are asked for."""

@@ -1,0 +1,67 @@
+"""What checkpoints cost: fits with and without, in turns; what a writing takes, the file's size, and a finished fit.
+
+python benchmarks/checkpoints.py
+"""
+
+import time
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import unbraid as ub
+from unbraid import checkpoint
+
+CASES: dict[str, tuple[ub.Problem, int, dict[str, Any]]] = {
+    "f_trig, S=100, 16 starts": (ub.datasets.trig(100, rng=0)[0], 3, {}),
+    "n=m=r=10, S=10⁴, one start, 40 sweeps, 5 steps": (
+        ub.datasets.random_system(10, 10, 10, 10_000, "sine", rng=0)[0],
+        10,
+        {"starts": 1, "method": ub.methods.default(max_steps=5)},
+    ),
+}
+REPEATS = 5
+
+
+def seconds(
+    problem: ub.Problem, rank: int, settings: dict[str, Any], path: Path | checkpoint.Checkpoint | None
+) -> float:
+    """Of one fit."""
+    began = time.perf_counter()
+    ub.decouple(problem, rank, rng=0, **settings, checkpoint=path)
+    return time.perf_counter() - began
+
+
+class Timed(checkpoint.Checkpoint):
+    """Writes after each sweep."""
+
+    times: ClassVar[list[float]] = []
+    sizes: ClassVar[list[int]] = []
+
+    def due(self) -> bool:
+        """Always."""
+        return True
+
+    def keep(self, loop: object, solver: object) -> None:
+        """Write, timed."""
+        began = time.perf_counter()
+        super().keep(loop, solver)
+        self.times.append(time.perf_counter() - began)
+        self.sizes.append(Path(self.path).stat().st_size)
+
+
+if __name__ == "__main__":
+    for name, case in CASES.items():
+        with TemporaryDirectory() as folder:
+            without, among, again = [], [], []
+            for repeat in range(REPEATS):
+                path = Path(folder, f"{repeat}.checkpoint")
+                without.append(seconds(*case, None))
+                among.append(seconds(*case, path))
+                again.append(seconds(*case, path))
+            Timed.times.clear()
+            Timed.sizes.clear()
+            seconds(*case, Timed(Path(folder, "every.checkpoint"), {}))
+            took, size = median(Timed.times), max(Timed.sizes)
+        print(f"{name}: {median(without):.2f} s without, {median(among):.2f} s with a checkpoint,")
+        print(f"  {1e3 * took:.1f} ms a writing, {size / 1e3:.0f} kB; finished already: {median(again):.3f} s")
