@@ -30,6 +30,7 @@ LENGTHS = (200, 150, 250, 100, 200)
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     quiet = {"distributed.logging.distributed": "critical", "distributed.admin.log-format": "%(message)s"}
+    quiet["distributed.deploy.lost-worker-timeout"] = "1h"  # or workers killed twice in 15 s are not started again
     with (
         dask.config.set(quiet),
         LocalCluster(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import dask.array as da
 import distributed
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 import unbraid as ub
 from grid_functions import dying, dying_once, marked, missing, waiting
 from unbraid import clients, cluster_workers
+from unbraid.arrays import Array
 from unbraid.cli import app
 from unbraid.cluster_workers import ClusterWorkers
 from unbraid.errors import MissingDependencyError, SettingError
@@ -136,6 +138,21 @@ def test_a_selection_by_address_is_the_same(problem: ub.Problem, cluster: distri
     assert seen[-1].done == seen[-1].total
 
 
+def test_dask_arrays_are_held_by_the_workers_of_the_client(problem: ub.Problem, client: distributed.Client) -> None:
+    chunks = ub.Problem(*(da.from_array(array, chunks=(30, *array.shape[1:])) for array in given(problem)))
+    quick: dict[str, Any] = {"method": ub.methods.dejonghe2025(max_sweeps=3), "rng": 0, "starts": 2}
+    there = ub.decouple(chunks, 2, **quick, client=client)
+    assert_same(ub.decouple(chunks.on(client), 2, **quick), there)
+    here = ub.decouple(problem, 2, **quick)
+    np.testing.assert_allclose(there.model.W0, here.model.W0, rtol=1e-6)
+
+
+def given(problem: ub.Problem) -> tuple[Array, Array, Array]:
+    assert problem.F is not None
+    assert problem.J is not None
+    return problem.X, problem.F, problem.J
+
+
 def test_rank_auto_works_on_the_cluster_all_along(problem: ub.Problem, client: distributed.Client) -> None:
     auto = ub.decouple(problem, "auto", rng=0, starts=2, client=client)
     assert_same(ub.decouple(problem, "auto", rng=0, starts=2), auto)
@@ -194,9 +211,8 @@ def timeless(row: dict[str, Any]) -> dict[str, Any]:
 def test_fit_on_a_cluster_writes_the_same_model(
     tmp_path: Path, problem: ub.Problem, cluster: distributed.LocalCluster
 ) -> None:
-    assert problem.F is not None
-    assert problem.J is not None
-    np.savez(tmp_path / "samples.npz", X=problem.X, F=problem.F, J=problem.J)
+    X, F, J = given(problem)
+    np.savez(tmp_path / "samples.npz", X=X, F=F, J=J)
     line = ("fit", tmp_path / "samples.npz", "--rank", "2", "--starts", "4", "-o")
     run(*line, tmp_path / "here.npz")
     run(*line, tmp_path / "there.npz", "--scheduler", cluster.scheduler_address)
@@ -339,6 +355,25 @@ def test_ctrl_c_in_the_polish_keeps_the_search(problem: ub.Problem, client: dist
     fit = ub.decouple(problem, 2, rng=0, starts=6, client=client, callback=callback)
     assert fit.status is ub.Status.INTERRUPTED
     assert len(fit.starts) == 6
+
+
+def test_a_search_by_workers_is_kept_in_the_checkpoint(
+    tmp_path: Path, problem: ub.Problem, fit: ub.Fit, client: distributed.Client
+) -> None:
+    """The polish goes on with other workers: four threads of this process."""
+
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "polish":
+            signal.raise_signal(signal.SIGINT)
+
+    settings: dict[str, Any] = {"rng": 0, "starts": 5, "checkpoint": tmp_path / "fit"}
+    cut = ub.decouple(problem, 2, **settings, client=client, callback=interrupt)
+    assert cut.status is ub.Status.INTERRUPTED
+    phases: list[str] = []
+    with distributed.Client(processes=False, threads_per_worker=4, dashboard_address=ANY_PORT) as other:
+        went_on = ub.decouple(problem, 2, **settings, client=other, callback=lambda one: phases.append(one.phase))
+    assert set(phases) == {"polish"}
+    assert_same(fit, went_on)
 
 
 def test_ctrl_c_in_a_selection_keeps_complete_candidates(problem: ub.Problem, client: distributed.Client) -> None:
