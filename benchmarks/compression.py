@@ -44,9 +44,8 @@ def main(starts: int, sweeps: int) -> None:
         for name, fit in zip(("all entries", "compressed"), fits, strict=True):
             print(f"  {name}  {fit.seconds:7.1f} s, objective {fit.objective:.5e}, Error(J) {fit.jacobian_error:.5e}")
         whole, small = fits
-        print(
-            f"  {whole.seconds / small.seconds:.0f} times faster, objective {small.objective / whole.objective - 1:+.2%}"
-        )
+        times, more = whole.seconds / small.seconds, small.objective / whole.objective - 1.0
+        print(f"  {times:.0f} times faster, objective {more:+.2%}")
         print(f"  {small.notes[0]}")
 
 
