@@ -73,6 +73,8 @@ class Writer(pickle.Pickler):
         """How things are taken apart that pickle itself does not know."""
         if isinstance(thing, SAMPLES):
             raise pickle.PicklingError("samples are no part of a checkpoint")
+        if isinstance(thing, enum.Enum):  # which versions of Python take apart in different ways
+            return member, (type(thing), thing.name)
         if isinstance(thing, np.ndarray):
             entries = pickle.PickleBuffer(np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data)
             return laid_out, (entries, thing.dtype.str, thing.shape, thing.strides)
@@ -130,6 +132,11 @@ def laid_out(data: bytes | bytearray, dtype: str, shape: tuple[int, ...], stride
     return array
 
 
+def member(kind: type[enum.Enum], name: str) -> enum.Enum:
+    """A member of an enumeration."""
+    return kind[name]
+
+
 def scalar(data: bytes, dtype: str) -> Any:
     """A number of a NumPy type."""
     return np.frombuffer(data, np.dtype(dtype))[0]
@@ -151,4 +158,4 @@ def generator(kind: str, state: Any, seeds: dict[str, Any]) -> np.random.Generat
     return np.random.Generator(bits)
 
 
-FUNCTIONS = (laid_out, scalar, generator)
+FUNCTIONS = (laid_out, member, scalar, generator)
