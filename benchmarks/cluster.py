@@ -46,7 +46,7 @@ def main(S: int, sweeps: int) -> None:
         for workers in (1, 2):
             cluster = stack.enter_context(
                 distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
+                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=None
                 )
             )
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))

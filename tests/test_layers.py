@@ -16,7 +16,7 @@ ROOT = Path(unbraid.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors status arrays sums threads version progress printable labels journal clients",
+        "errors status allocator arrays sums threads version progress printable labels journal clients",
         "files memory npz kernels workers cluster_workers tasks cluster",
         "functions jacobians surrogate bases constraints checks census chunks problem moments metrics gaps reading",
         "branch continuation model fit asked trace storage alignment",

@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from unbraid.allocator import keep_freed_arrays
 from unbraid.arrays import IndexArray
 from unbraid.errors import TaskError, UnbraidError
 from unbraid.sums import total
@@ -188,6 +189,7 @@ LOST = (
 def partial_sums(blocks: Sequence[Problem], own: Sequence[None], common: bytes) -> list[Any]:
     """The sums over each of a worker's blocks."""
     function, arguments, entries = pickle.loads(common)
+    keep_freed_arrays()
     with single_blas_thread():
         return [block.sum(function, *arguments, entries=entries) for block in blocks]
 
