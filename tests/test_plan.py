@@ -123,7 +123,7 @@ def test_a_plan_that_does_not_fit_says_what_takes_most_the_limit_and_what_to_do(
     with pytest.raises(MemoryPlanError) as caught:
         plan(LARGE).check(10_000_000)
     said = str(caught.value)
-    assert said.startswith(f"This fit needs about {readable(plan(LARGE).peak)} of memory beyond the given arrays, ")
+    assert said.startswith(f"This fit needs about {readable(plan(LARGE).peak)} of memory beyond the given arrays (")
     assert f"{readable(plan(LARGE).at_peak()[0].size)} for matrices of each branch" in said
     assert "may take 10.0 MB: lower the rank" in said
     assert said.endswith("or raise max_memory where there is more.")

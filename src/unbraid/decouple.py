@@ -56,7 +56,7 @@ def decouple(
     client: Any = None,
     callback: Callback | None = None,
     compress: bool | None = None,
-    max_memory: int | str | None = None,
+    max_memory: int | float | str | None = None,
     checkpoint: StrPath | Journal | None = None,
 ) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with `rank` univariate branches g.
@@ -127,7 +127,7 @@ def decouple(
     if isinstance(rank, str):
         with open_journal() as journal:
             generator = journal.generator(rng)
-            how = (generator, client, callback, journal)
+            how = (generator, client, callback, journal, max_memory)
             fit = at_best_rank(problem, rank, basis, constraint, method, starts, init, *how)
         return replace(fit, asked=asked, problem=problem)
     constraints = check_settings(problem, rank, basis, constraint, starts, init, method)
@@ -165,6 +165,7 @@ def at_best_rank(
     client: Any,
     callback: Callback | None,
     journal: Journal,
+    max_memory: int | float | str | None,
 ) -> Fit:
     """The fit of the rank that `select` recommends; where Ctrl-C ends the selection, the quick fit it had made."""
     from unbraid.selection import select  # which decouples
@@ -176,6 +177,8 @@ def at_best_rank(
     if init is not None:
         raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
     half = max(1, starts // 2)
+    if isinstance(problem, Problem) and isinstance(basis, Basis):  # else refused below, with advice
+        plan(sizes_of(problem, 1, basis, half, method, None)).check(as_bytes(max_memory))
     selection = select(
         problem,
         basis=basis,
@@ -191,7 +194,8 @@ def at_best_rank(
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        fit = selection.fit(starts=starts, rng=rng, client=client, callback=callback, checkpoint=journal)
+        how = {"client": client, "callback": callback, "checkpoint": journal, "max_memory": max_memory}
+        fit = selection.fit(starts=starts, rng=rng, **how)
     return replace(fit, seconds=journal.unit(lambda: time.perf_counter() - began))
 
 

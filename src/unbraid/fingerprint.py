@@ -19,6 +19,8 @@ ENTRIES = 1 << 20
 """So many entries of each array of the samples are looked at, in rows that lie evenly among all."""
 ARRAY = "numbers "
 """How the texts of arrays begin, which tell a reader nothing."""
+GENERATOR = "a generator"
+"""How the text of a generator of random numbers begins."""
 NAMED = 3
 """Differences that a message names."""
 
@@ -66,7 +68,7 @@ def seed_mark(rng: object) -> str:
     if rng is None or isinstance(rng, Integral):
         return repr(rng if rng is None else int(rng))
     bits = as_generator(rng).bit_generator
-    return ARRAY + digest(repr((bits.state, getattr(bits.seed_seq, "state", None))).encode())
+    return f"{GENERATOR} {digest(repr((bits.state, getattr(bits.seed_seq, 'state', None))).encode())}"
 
 
 def rows_mark(array: Array | None) -> str:
@@ -100,9 +102,11 @@ def difference(name: str, now: str, then: str) -> str:
     """One of them."""
     if now.startswith(ARRAY) and then.startswith(ARRAY):
         return f"{name} holds other numbers"
+    if now.startswith(GENERATOR) and then.startswith(GENERATOR):
+        return f"{name} is in another state"
     return f"{name} is {as_told(now)} and was {as_told(then)}"
 
 
 def as_told(text: str) -> str:
     """Without digests."""
-    return "an array" if text.startswith(ARRAY) else text
+    return "an array" if text.startswith(ARRAY) else GENERATOR if text.startswith(GENERATOR) else text

@@ -65,9 +65,10 @@ class Levels:
             every.insert(0, Level(small, compression))
             told.append(compressed_words(samples, small, compression.measured(samples, small)))
         if compress is True and len(every) == 1:
+            lacks = "has none" if not samples.has_jacobians else f"has J of {samples.n} × {samples.m} entries"
             raise DataError(
-                "compress=True needs Jacobians without gaps, of more outputs or inputs than twice the rank: leave out "
-                "compress."
+                "compress=True needs Jacobians without gaps, of more outputs or inputs than twice the rank, and this "
+                f"problem {lacks}{'' if samples.complete else ', with gaps'}: leave out compress."
             )
         smallest = every[0].samples
         if thins and (smallest.size > SEARCH_SAMPLES or not searchable(smallest)):

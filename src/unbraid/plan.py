@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Real
 from typing import Literal, NamedTuple
 
 from unbraid.arrays import BLOCK_ENTRIES
@@ -140,13 +140,12 @@ class Plan:
         """Refuse what will not fit into so many bytes, with advice. None: there is no limit."""
         if limit is None or self.peak <= limit:
             return
-        first, *others = [need for need in self.at_peak() if need.advice]
-        more = [need for need in others if need.size > first.size // 4][:2]
-        what = " and ".join(f"{readable(need.size)} for {need.name}" for need in (first, *more))
-        advice = list(dict.fromkeys(need.advice for need in (first, *more)))
+        largest = self.at_peak()[:3]
+        what = ", ".join(f"{readable(need.size)} for {need.name}" for need in largest)
+        advice = dict.fromkeys(piece for need in largest for piece in need.advice.split(", ") if piece)
         raise MemoryPlanError(
-            f"This fit needs about {readable(self.peak)} of memory beyond the given arrays, {what}, and may take "
-            f"{readable(limit)}: {', or '.join(advice)}, or raise max_memory where there is more."
+            f"This fit needs about {readable(self.peak)} of memory beyond the given arrays ({what}), and may take "
+            f"{readable(limit)}: {', '.join([*advice, 'or raise max_memory where there is more'])}."
         )
 
     def __repr__(self) -> str:
@@ -257,7 +256,7 @@ def of_block(samples: int, per_sample: int) -> int:
     return min(samples * per_sample, max(BLOCK_ENTRIES, per_sample))
 
 
-def as_bytes(max_memory: int | str | None) -> int | None:
+def as_bytes(max_memory: int | float | str | None) -> int | None:
     """Bytes from what was given as `max_memory`; None: what this machine has available, if it tells."""
     if max_memory is None:
         return available_memory()
@@ -271,7 +270,7 @@ def as_bytes(max_memory: int | str | None) -> int | None:
         number, unit = float(found[1]), found[2].lower()
         base = 1024 if "i" in unit else 1000
         size = int(number * base ** " kmgt".index(unit[0] if unit[0] in "kmgt" else " "))
-    elif isinstance(max_memory, Integral) and not isinstance(max_memory, bool):
+    elif isinstance(max_memory, Real) and not isinstance(max_memory, bool) and float(max_memory).is_integer():
         size = int(max_memory)
     else:
         raise wrong

@@ -71,6 +71,7 @@ class Selection:
         client: Any = None,
         callback: Callback | None = None,
         checkpoint: StrPath | Journal | None = None,
+        max_memory: int | float | str | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
         fit = decouple(
@@ -84,6 +85,7 @@ class Selection:
             client=client,
             callback=callback,
             checkpoint=checkpoint,
+            max_memory=max_memory,
         )
         return replace(fit, notes=(self.reason, *fit.notes))
 
