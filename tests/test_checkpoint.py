@@ -262,7 +262,7 @@ def test_a_generator_in_the_same_state_is_the_same_argument(kind: str, tmp_path:
     assert bits(fitted("init", path, rng=fresh())) == bits(fitted("init", rng=fresh()))
     used = fresh()
     used.random()
-    with pytest.raises(SettingError, match="rng holds other numbers"):
+    with pytest.raises(SettingError, match="rng is in another state"):
         fitted("init", path, rng=used)
 
 
