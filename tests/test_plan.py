@@ -192,3 +192,20 @@ def test_without_a_size_the_limit_is_what_is_available(monkeypatch: pytest.Monke
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable(size) == text
+
+
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_a_fit_that_will_not_fit_is_refused_before_it_starts(rank: int) -> None:
+    problem, _ = ub.datasets.trig(S=100, rng=0)
+
+    def never(progress: ub.Progress) -> None:
+        raise AssertionError("it has started")
+
+    with pytest.raises(MemoryPlanError, match="may take 10.0 kB"):
+        ub.decouple(problem, rank, max_memory="10 kB", callback=never, rng=0)
+
+
+def test_whole_numbers_may_be_written_as_floats() -> None:
+    assert as_bytes(2e9) == 2_000_000_000
+    with pytest.raises(ub.UnbraidError, match="whole number of bytes"):
+        as_bytes(1.5)

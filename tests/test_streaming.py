@@ -21,6 +21,7 @@ from unbraid.reading import numpy_files, read_problem
 from unbraid.samples import Samples, SampleSet, Scaling, Streamed, sample_set, sizes
 from unbraid.solvers.alternating import AlternatingProjection, State
 from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.status import Status
 from unbraid.units import Units
 
 S = 300
@@ -219,6 +220,19 @@ def test_a_search_on_some_samples_ends_at_the_minimiser_on_all(monkeypatch: pyte
     on_some = ub.decouple(problem, 3, rng=0)
     assert on_some.objective == pytest.approx(on_all.objective, rel=1e-3)
     assert on_some.status.converged
+
+
+def test_ctrl_c_on_the_way_to_all_samples_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = a_problem("FJ")
+    monkeypatch.setattr(levels, "SEARCH_SAMPLES", 150)
+
+    def interrupt(progress: ub.Progress) -> None:
+        if progress.phase == "all samples":
+            raise KeyboardInterrupt
+
+    cut, whole = (ub.decouple(problem, 3, rng=0, callback=one) for one in (interrupt, None))
+    assert cut.status is Status.INTERRUPTED
+    assert cut.objective < 2.0 * whole.objective
 
 
 def test_a_sweep_over_a_memory_map_takes_memory_for_a_block_only(
