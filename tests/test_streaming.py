@@ -63,7 +63,7 @@ def close(ours: Array, theirs: Array, share: float = 1e-10) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=share * np.abs(theirs).max())
 
 
-KINDS = ["FJ", "F", "J", "FJ weights", "FJ gaps", "FJ weights gaps"]
+KINDS = ["F", "J", "FJ weights", "FJ weights gaps"]
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
@@ -92,7 +92,7 @@ def test_gauss_newton_sees_the_same_in_blocks_as_in_one(
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
-@pytest.mark.parametrize("kind", ["FJ", "J", "FJ weights"])
+@pytest.mark.parametrize("kind", ["FJ weights", "J"])
 @pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize(("n", "rank"), [(2, 3), (4, 3), (2, 7)])
 def test_sweeps_are_the_same_in_blocks_as_in_one(
