@@ -258,7 +258,7 @@ def test_values_step_is_least_squares(given: tuple[dict[str, Array], Array]) -> 
     data, _ = given
     if not well_conditioned(data["W1"]):
         return
-    R = factors.least_norm_values(data["F"], data["W1"])
+    R = factors.least_norm_values(data["F"], factors.pseudo_inverse_of(data["W1"]))
     expected = np.linalg.lstsq(data["W1"], data["F"].T, rcond=1e-8)[0].T
     np.testing.assert_allclose(R, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
 
@@ -273,7 +273,7 @@ def test_nearest_values_are_the_minimiser_nearest_to_the_given(given: tuple[dict
     nearest = factors.nearest_values(F, W1, factors.pseudo_inverse_of(W1), R)
     expected = R + np.linalg.lstsq(W1, (F - R @ W1.T).T, rcond=1e-8)[0].T
     np.testing.assert_allclose(nearest, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
-    least = factors.least_norm_values(F, W1)
+    least = factors.least_norm_values(F, factors.pseudo_inverse_of(W1))
     np.testing.assert_allclose(nearest @ W1.T, least @ W1.T, rtol=0, atol=1e-7 * np.abs(F).max())
     assert np.linalg.norm(nearest - R) <= np.linalg.norm(least - R) * (1.0 + 1e-9)
 

@@ -57,10 +57,8 @@ class Levels:
         where that pays.
         """
         every, told = [Level(samples)], []
-        if (
-            compress is not False
-            and (compression := Compression.of(samples, rank, always=compress is True)) is not None
-        ):
+        compression = None if compress is False else Compression.of(samples, rank, always=compress is True)
+        if compression is not None:
             small = compression.apply(samples)
             every.insert(0, Level(small, compression))
             told.append(compressed_words(samples, small, compression.measured(samples, small)))

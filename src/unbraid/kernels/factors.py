@@ -95,9 +95,9 @@ def values_are_open(W1: Array) -> bool:
     return bool(W1.shape[-2] < W1.shape[-1])
 
 
-def least_norm_values(F: Array, W1: Array) -> Array:
-    """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r)."""
-    return (pseudo_inverse_of(W1) @ F.mT).mT
+def least_norm_values(F: Array, inverse: Array) -> Array:
+    """R = argmin ‖F - R W1ᵀ‖², of least norm where there are several (n < r); `inverse` is that of W1."""
+    return (inverse @ F.mT).mT
 
 
 def nearest_values(F: Array, W1: Array, inverse: Array, R: Array) -> Array:

@@ -20,6 +20,7 @@ from unbraid.sums import total
 from unbraid.units import Units
 
 Summand = TypeVar("Summand")
+Kept = TypeVar("Kept")
 
 
 class AtSamples(NamedTuple):
@@ -121,36 +122,37 @@ class Samples(SampleSet):
 
     def at(self, W0: Array, placement: Placement, a: Array) -> AtSamples:
         """Branches at these samples; the last ones asked for are remembered where the samples are few."""
-        kept = self._memory.get("at")
-        if kept is not None and kept[0] is a and kept[1] is W0:
-            return kept[2]  # type: ignore[no-any-return]
-        u, prepared = self.inputs(W0, placement)
-        values, slopes = placement.value_and_slope(a, prepared)
-        here = AtSamples(u, prepared, slopes.mT, values.mT)
-        if self._keeps(W0):
-            self._memory["at"] = (a, W0, here)
-        return here
+
+        def compute() -> AtSamples:
+            u, prepared = self.inputs(W0, placement)
+            values, slopes = placement.value_and_slope(a, prepared)
+            return AtSamples(u, prepared, slopes.mT, values.mT)
+
+        return self._remembered("at", W0, a, compute)
 
     def inputs(self, W0: Array, placement: Placement) -> tuple[Array, Any]:
         """Branch inputs u = W0 x (B, r, S), as they are and prepared; remembered likewise."""
-        kept = self._memory.get("inputs")
-        if kept is not None and kept[0] is placement and kept[1] is W0:
-            return kept[2]  # type: ignore[no-any-return]
-        u = W0 @ self.X.mT
-        here = u, placement.at(u)
-        if self._keeps(W0):
-            self._memory["inputs"] = (placement, W0, here)
-        return here
+
+        def compute() -> tuple[Array, Any]:
+            u = W0 @ self.X.mT
+            return u, placement.at(u)
+
+        return self._remembered("inputs", W0, placement, compute)
 
     def curvature(self, W0: Array, placement: Placement, a: Array) -> Array:
         """Second derivatives of branches at these samples, (B, S, r); remembered likewise."""
-        kept = self._memory.get("curvature")
-        if kept is not None and kept[0] is a and kept[1] is W0:
-            return kept[2]  # type: ignore[no-any-return]
-        here = placement.evaluate(a, self.inputs(W0, placement)[1], 2).mT
+        return self._remembered("curvature", W0, a, lambda: placement.evaluate(a, self.inputs(W0, placement)[1], 2).mT)
+
+    def _remembered(self, name: str, W0: Array, of: object, compute: Callable[[], Kept]) -> Kept:
+        """What was computed last under that name, if it was for this very W0 and `of`; else computed, and kept."""
+        kept = self._memory.get(name)
+        if kept is not None and kept[0] is of and kept[1] is W0:
+            found: Kept = kept[2]
+            return found
+        found = compute()
         if self._keeps(W0):
-            self._memory["curvature"] = (a, W0, here)
-        return here
+            self._memory[name] = (of, W0, found)
+        return found
 
     def _keeps(self, W0: Array) -> bool:
         """Whether what branches are at the samples is little enough to be remembered."""

@@ -56,8 +56,7 @@ class Streamed(SampleSet):
         return self.scaling.complete
 
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
-        entries = BLOCK_ENTRIES // sizes.block_length(width)
-        result: Summand = self.problem.sum(in_units, self.scaling, function, arguments, entries=entries)
+        result: Summand = self.problem.sum(in_units, self.scaling, function, arguments, entries=entries_for(width))
         return result
 
     def gathered(self) -> Samples:
@@ -71,9 +70,8 @@ class Streamed(SampleSet):
 
     def input_ends(self, W0: Array) -> Extremes:
         """The range of u = W0 x over all samples, found without putting them into other units first."""
-        scale = self.scaling.input_scale
-        V = W0 / scale
-        ends = self.problem.sum(raw_ends, V, entries=BLOCK_ENTRIES // sizes.block_length(W0.shape[-2]))
+        V = W0 / self.scaling.input_scale
+        ends = self.problem.sum(raw_ends, V, entries=entries_for(W0.shape[-2]))
         shift = V @ self.scaling.units.center
         return Extremes(ends.least - shift, ends.largest - shift)
 
@@ -94,6 +92,11 @@ def usable(array: Array | None) -> bool:
     if array is None:
         return True
     return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
+
+
+def entries_for(width: int) -> int:
+    """Entries a sample that make a problem's blocks as long as those of samples in memory, for so many branches."""
+    return BLOCK_ENTRIES // sizes.block_length(width)
 
 
 def raw_ends(block: Problem, V: Array) -> Extremes:

@@ -260,19 +260,23 @@ class FreeStep:
     def _from_values(self) -> Array:
         return factors.pseudo_inverse_of(self.W1)
 
+    @cached_property
+    def _open_slopes(self) -> Array:
+        return factors.undetermined_slopes(self.W1, self.W0)
+
     def slopes(self, block: Samples) -> Array:
         """G at the samples of a block, (B, S, r)."""
         G = (self._from_jacobians @ block.jacobians.mT).mT
         if self.before is None or not factors.slopes_are_open(self.W1, self.W0):
             return G
-        return G + (factors.undetermined_slopes(self.W1, self.W0) @ block.at(*self.before).slopes.mT).mT
+        return G + (self._open_slopes @ block.at(*self.before).slopes.mT).mT
 
     def values(self, block: Samples) -> Array | None:
         """R at the samples of a block, (B, S, r), or None without values."""
         if block.F is None:
             return None
         if self.before is None or not factors.values_are_open(self.W1):
-            return (self._from_values @ block.F.mT).mT
+            return factors.least_norm_values(block.F, self._from_values)
         R = block.at(*self.before).values
         return factors.nearest_values(block.F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
 
