@@ -14,9 +14,9 @@ import time
 import numpy as np
 
 import unbraid as ub
-from unbraid.comparison.run import with_noise
 from unbraid.datasets import Kind
 from unbraid.selection.rule import lowest, simplest
+from unbraid.studies.comparison.run import with_noise
 
 SHAPES = (
     *((n, m, 1) for n, m in ((2, 2), (1, 3), (3, 1), (4, 4))),

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import unbraid as ub
-from unbraid import checkpoint
+from unbraid.fitting import checkpoint
 
 CASES: dict[str, tuple[ub.Problem, int, dict[str, Any]]] = {
     "f_trig, S=100, 16 starts": (ub.datasets.trig(100, rng=0)[0], 3, {}),

@@ -15,9 +15,9 @@ import numpy as np
 
 import unbraid as ub
 from unbraid.bases import Basis
-from unbraid.comparison.entries import systems
-from unbraid.comparison.run import FRESH, NOISES, SAMPLES, with_noise
-from unbraid.fit import errors_on
+from unbraid.results.fit import errors_on
+from unbraid.studies.comparison.entries import systems
+from unbraid.studies.comparison.run import FRESH, NOISES, SAMPLES, with_noise
 
 SYSTEMS = ("trig", "sine_3_3_5", "cubic_2_3_4")
 BASES: tuple[Basis, ...] = (

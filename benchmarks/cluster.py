@@ -12,12 +12,12 @@ import time
 import numpy as np
 
 import unbraid as ub
-from unbraid.coupling import FixedCoupling
-from unbraid.problem import Problem
-from unbraid.projection import Projection
-from unbraid.samples import sample_set
+from unbraid.bases.projection import Projection
+from unbraid.data.problem import Problem
+from unbraid.data.streamed import sample_set
+from unbraid.data.units import Units
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.units import Units
+from unbraid.solvers.coupling import FixedCoupling
 
 BLOCKS = 8
 

@@ -14,11 +14,11 @@ import numpy as np
 
 import unbraid as ub
 from unbraid.bases import Basis
+from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
+from unbraid.data.units import Units
 from unbraid.methods import Method
-from unbraid.projection import Projection
-from unbraid.samples import Samples
-from unbraid.threads import single_blas_thread
-from unbraid.units import Units
+from unbraid.runtime.process import single_blas_thread
 
 
 @dataclass(frozen=True)

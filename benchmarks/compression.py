@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import unbraid as ub
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 S, N, M, R = 360, 36, 4096, 20
 

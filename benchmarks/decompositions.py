@@ -20,12 +20,12 @@ from tensorly.decomposition import coupled_matrix_tensor_3d_factorization, paraf
 from threadpoolctl import threadpool_limits
 
 import unbraid as ub
-from unbraid.arrays import Array
-from unbraid.coupling import FixedCoupling
-from unbraid.projection import Projection
-from unbraid.samples import sample_set
+from unbraid.bases.projection import Projection
+from unbraid.data.streamed import sample_set
+from unbraid.data.units import Units
+from unbraid.kernels.arrays import Array
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.units import Units
+from unbraid.solvers.coupling import FixedCoupling
 
 SIZE, DF = 10, 20
 

@@ -22,14 +22,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import unbraid as ub
-from unbraid.arrays import Array
-from unbraid.coupling import FixedCoupling
-from unbraid.problem import Problem
-from unbraid.projection import Projection
-from unbraid.samples import sample_set
-from unbraid.samples.sizes import block_length
+from unbraid.bases.projection import Projection
+from unbraid.data.blocks import block_length
+from unbraid.data.problem import Problem
+from unbraid.data.streamed import sample_set
+from unbraid.data.units import Units
+from unbraid.kernels.arrays import Array
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.units import Units
+from unbraid.solvers.coupling import FixedCoupling
 
 CHUNK = 50_000
 NOISE = 0.01

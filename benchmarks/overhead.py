@@ -11,7 +11,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import unbraid as ub
-from unbraid.moments import first_moments, inputs
+from unbraid.data.reductions import first_moments, inputs
 
 CHUNKS, REPEATS = 8, 50
 

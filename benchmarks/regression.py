@@ -34,9 +34,9 @@ from typing import NamedTuple
 import numpy as np
 
 import unbraid as ub
-from unbraid.arrays import Array
 from unbraid.datasets import Kind
-from unbraid.threads import single_blas_thread
+from unbraid.kernels.arrays import Array
+from unbraid.runtime.process import single_blas_thread
 
 NOISE, FRESH = 0.01, 1000
 SYSTEMS: tuple[tuple[int, int, int, int, Kind], ...] = (

@@ -15,13 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 import unbraid as ub
-from unbraid.coupling import as_coupling
-from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
+from unbraid.data.units import Units
+from unbraid.runtime.process import single_blas_thread
 from unbraid.solvers.alternating import AlternatingProjection
+from unbraid.solvers.coupling import as_coupling
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.threads import single_blas_thread
-from unbraid.units import Units
 
 USUAL = {"S": 2000, "r": 10, "df": 20}
 RANGES: dict[str, Sequence[int]] = {

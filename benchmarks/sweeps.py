@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import unbraid as ub
 from twin import cmtf_bsd
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 CASES = {
     "n=m=2, r=3, S=100, df=12, 32 starts": (2, 2, 3, 100, 12, 32, 300, 30),

@@ -9,7 +9,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import khatri_rao
 from scipy.optimize import nnls
 
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 
 def lstsq(A: Array, b: Array) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 
 from distributed import get_worker
 
-from unbraid.arrays import Array
-from unbraid.problem import Problem
+from unbraid.data.problem import Problem
+from unbraid.kernels.arrays import Array
 
 
 class Places(frozenset[str]):

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from unbraid.tasks import Rows
+from unbraid.studies.tasks import Rows
 
 
 def dying_once(number: int, marker: str) -> Rows:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import unbraid as ub
-from unbraid import checkpoint
 from unbraid.bases.splines import PlacedSpline
-from unbraid.files import replacing
-from unbraid.fingerprint import marked
-from unbraid.polish import Polish
+from unbraid.fitting import checkpoint
+from unbraid.fitting.fingerprint import marked
+from unbraid.fitting.polish import Polish
+from unbraid.runtime.files import replacing
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,20 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import interpolate
 
-from unbraid import constraints
-from unbraid.arrays import Array
-from unbraid.bases import Basis, BSpline, NaturalCubic, PiecewiseLinear, Placement, Polynomial, SmoothingSpline
+from unbraid.bases import (
+    Basis,
+    BSpline,
+    NaturalCubic,
+    PiecewiseLinear,
+    Placement,
+    Polynomial,
+    SmoothingSpline,
+    constraints,
+)
+from unbraid.bases.constraints import Constraint
 from unbraid.bases.natural import PlacedNatural
 from unbraid.bases.splines import PlacedSpline, SplineBasis
-from unbraid.constraints import Constraint
+from unbraid.kernels.arrays import Array
 
 SPLINES: tuple[SplineBasis, ...] = (
     BSpline(df=1, degree=1),

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import scipy.io
 
 import unbraid as ub
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 Arrays = Mapping[str, Any]
 

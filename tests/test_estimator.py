@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbraid as ub
-from unbraid.arrays import Array
 from unbraid.estimator import DecouplingRegressor, basis_for, merged
+from unbraid.kernels.arrays import Array
 
 PROBLEM, TRUTH = ub.datasets.trig(S=60, rng=0)
 X, Y, J = PROBLEM.X, np.array(PROBLEM.F), np.array(PROBLEM.J)

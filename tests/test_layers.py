@@ -35,7 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 
 DOORS = {
     (
-        "unbraid.fit",
+        "unbraid.results.fit",
         "unbraid.report",
     ): "people look for fit.report(path), and notebooks for _repr_html_, on the fit",
 }

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid import datasets, methods, metrics, plots
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
-from unbraid.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
-from unbraid.coupling import GrowingCoupling
+from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
+from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.diagnostics import Diagnostics, diagnose
 from unbraid.errors import UnbraidError
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
-from unbraid.progress import Progress
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Status
+from unbraid.runtime.progress import Progress
 from unbraid.selection import Selection, select
-from unbraid.status import Status
+from unbraid.selection.diagnostics import Diagnostics, diagnose
+from unbraid.solvers.coupling import GrowingCoupling
 from unbraid.version import __version__ as __version__
 
 LAZY = {"DecouplingRegressor": "unbraid.estimator"}

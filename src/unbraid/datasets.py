@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from unbraid.arrays import Array
 from unbraid.bases import Polynomial
-from unbraid.branch import Branch, FittedBranch, FunctionBranch
+from unbraid.data.problem import Problem
 from unbraid.errors import SettingError, as_generator, check_whole
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
+from unbraid.kernels.arrays import Array
+from unbraid.results.branch import Branch, FittedBranch, FunctionBranch
+from unbraid.results.model import DecoupledModel
 
 Seed = int | np.random.Generator | None
 Kind = Literal["cubic", "sine"]

@@ -11,35 +11,34 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbraid.asked import Asked
 from unbraid.bases import Basis
-from unbraid.checkpoint import journal_at
-from unbraid.compression import sizes_kept
-from unbraid.constraints import Constraint, NonNegative, per_branch
+from unbraid.bases.constraints import Constraint, NonNegative, per_branch
+from unbraid.bases.projection import Projection
+from unbraid.data.problem import Problem
+from unbraid.data.streamed import sample_set
+from unbraid.data.units import Units
 from unbraid.errors import DataError, SettingError, check_whole
-from unbraid.files import StrPath
-from unbraid.finish import finished, solved_for
-from unbraid.fit import Fit, StartSummary, errors_on
-from unbraid.given import GivenModel
-from unbraid.iterate import Run
-from unbraid.journal import Journal
-from unbraid.levels import SEARCH_SAMPLES, Levels
+from unbraid.fitting.checkpoint import journal_at
+from unbraid.fitting.compression import sizes_kept
+from unbraid.fitting.fit_rank import Work
+from unbraid.fitting.levels import SEARCH_SAMPLES, Levels
+from unbraid.fitting.memory_plan import Sizes, as_bytes, plan
+from unbraid.fitting.polish import Polish
 from unbraid.methods import Method, default
 from unbraid.metrics import direction_angles, factor_match
-from unbraid.model import DecoupledModel
-from unbraid.notes import notes_on
-from unbraid.plan import Sizes, as_bytes, plan
-from unbraid.polish import Polish
-from unbraid.problem import Problem
-from unbraid.progress import Callback
-from unbraid.projection import Projection
-from unbraid.samples import sample_set
+from unbraid.results.asked import Asked
+from unbraid.results.fit import Fit, StartSummary, errors_on
+from unbraid.results.model import DecoupledModel
+from unbraid.results.notes import notes_on
+from unbraid.results.outcome import Status
+from unbraid.runtime.files import StrPath
+from unbraid.runtime.journal import Journal
+from unbraid.runtime.process import single_blas_thread
+from unbraid.runtime.progress import Callback
+from unbraid.runtime.workers import on_cluster
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.status import Status
-from unbraid.threads import single_blas_thread
-from unbraid.units import Units
-from unbraid.work import Work
-from unbraid.workers import on_cluster
+from unbraid.solvers.loop import Run
+from unbraid.solvers.translate import GivenModel, finished, solved_for
 
 
 def decouple(

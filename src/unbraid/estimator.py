@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
 from unbraid.bases import Basis, BSpline, SmoothingSpline
-from unbraid.checks import check_finite, numbers
-from unbraid.constraints import Constraint
+from unbraid.bases.constraints import Constraint
+from unbraid.data.checks import check_finite, numbers
+from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
-from unbraid.fit import Fit
+from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
-from unbraid.status import Status
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Status
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array, blocks
-from unbraid.checks import numbers
+from unbraid.data.checks import numbers
 from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array, blocks
 
 
 def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:

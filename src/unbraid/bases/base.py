@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from unbraid.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray
 
 
 class NormalEquations(NamedTuple):

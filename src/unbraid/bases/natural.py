@@ -27,11 +27,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
 from unbraid.bases.base import Basis, NormalEquations
 from unbraid.bases.polygon import PolygonPlacement
 from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.splines import Located, widths
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.arrays import Array
 from unbraid.bases.base import Placement
+from unbraid.kernels.arrays import Array
 
 EPS = float(np.finfo(float).eps)
 

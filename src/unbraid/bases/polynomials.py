@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray, blocks
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
+from unbraid.kernels.arrays import Array, BoolArray, blocks
 from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.legendre import legendre
 

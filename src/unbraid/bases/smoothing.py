@@ -23,10 +23,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
 from unbraid.bases.base import Placement
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.knots import breakpoints
 

@@ -23,11 +23,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
 from unbraid.bases.base import Basis, NormalEquations
 from unbraid.bases.polygon import EPS, PolygonPlacement
 from unbraid.errors import SettingError, check_whole
 from unbraid.kernels import splines as kernel
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.knots import breakpoints
 
 Representation = Literal["value", "slope"]

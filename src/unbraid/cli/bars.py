@@ -15,8 +15,8 @@ from unbraid.cli.output import console_on, is_terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unbraid.progress import Callback, Progress
-    from unbraid.tasks import Done
+    from unbraid.runtime.progress import Callback, Progress
+    from unbraid.studies.tasks import Done
 
 PATIENCE = 2.0
 """Seconds of work before a bar is drawn: what is done by then needs none."""

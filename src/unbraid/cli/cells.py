@@ -14,8 +14,8 @@ from unbraid.cli.bars import bar, task_bar
 from unbraid.cli.errors import INTERRUPTED, fail
 from unbraid.cli.output import say
 from unbraid.errors import FileError
-from unbraid.files import reason
-from unbraid.tasks import Rows, Task, run_tasks
+from unbraid.runtime.files import reason
+from unbraid.studies.tasks import Rows, Task, run_tasks
 
 
 def worker_options(function: click.decorators.FC) -> click.decorators.FC:

@@ -11,11 +11,11 @@ import click
 from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say_document
-from unbraid.comparison.entries import contenders, systems
-from unbraid.comparison.output import level, named, write_comparison
-from unbraid.comparison.run import NOISES, comparison_tasks
-from unbraid.reports import distinct, values
-from unbraid.tasks import Rows
+from unbraid.studies.comparison.entries import contenders, systems
+from unbraid.studies.comparison.output import level, named, write_comparison
+from unbraid.studies.comparison.run import NOISES, comparison_tasks
+from unbraid.studies.tables import distinct, values
+from unbraid.studies.tasks import Rows
 
 EXAMPLES = """\b
 Examples:

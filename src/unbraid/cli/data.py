@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from unbraid.checks import Missing
+from unbraid.data.checks import Missing
 from unbraid.errors import FileError
-from unbraid.files import check_writable
-from unbraid.npz import SUFFIX
 from unbraid.reading import Samples, read_problem
 from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS
+from unbraid.runtime.files import check_writable
+from unbraid.runtime.npz import SUFFIX
 
 if TYPE_CHECKING:
-    from unbraid.progress import Callback
+    from unbraid.runtime.progress import Callback
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from unbraid import datasets, plots
-from unbraid.arrays import Array
 from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
@@ -17,12 +16,13 @@ from unbraid.cli.output import error_rows, json_option, print_table, say, say_do
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
-from unbraid.files import check_writable, reason, replacing
-from unbraid.fit import Fit
+from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
-from unbraid.model import DecoupledModel
 from unbraid.report import check_packages, write_report
-from unbraid.status import Status
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Status
+from unbraid.runtime.files import check_writable, reason, replacing
 
 CAPTION = (
     "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "

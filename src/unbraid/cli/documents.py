@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.cli.errors import in_options
-from unbraid.fit import Fit
+from unbraid.results.fit import Fit
 
 
 def quality(result: Fit) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from unbraid.checks import MASK
+from unbraid.data.checks import MASK
 from unbraid.errors import UnbraidError
-from unbraid.files import reason
+from unbraid.runtime.files import reason
 
 WRONG_INPUT = 2
 INTERRUPTED = 130

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from unbraid import methods
-from unbraid.checks import counted
+from unbraid.bases.constraints import CONSTRAINTS, Constraint
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import scheduler_option, this_command
@@ -19,17 +19,17 @@ from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
-from unbraid.constraints import CONSTRAINTS, Constraint
-from unbraid.coupling import as_coupling
+from unbraid.data.checks import counted
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
-from unbraid.files import check_writable
-from unbraid.fit import Fit
+from unbraid.fitting.polish import Polish
 from unbraid.methods import Method
-from unbraid.polish import Polish
 from unbraid.reading import Samples
 from unbraid.report import write_report
-from unbraid.status import Status
+from unbraid.results.fit import Fit
+from unbraid.results.outcome import Status
+from unbraid.runtime.files import check_writable
+from unbraid.solvers.coupling import as_coupling
 
 METHODS: dict[str, Callable[[], Method]] = {
     "default": methods.default,

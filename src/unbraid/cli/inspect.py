@@ -8,12 +8,12 @@ from typing import Any
 import click
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.branch import Branch, FittedBranch
-from unbraid.checks import counted
+from unbraid.bases.constraints import CONSTRAINTS
 from unbraid.cli.output import json_option, print_table, say, say_document
-from unbraid.constraints import CONSTRAINTS
-from unbraid.model import DecoupledModel
+from unbraid.data.checks import counted
+from unbraid.kernels.arrays import Array
+from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.model import DecoupledModel
 
 MOST_ENTRIES = 6
 

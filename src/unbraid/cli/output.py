@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unbraid.printable import shown
+from unbraid.runtime.text import shown
 from unbraid.version import __version__
 
 PIPED_WIDTH = 10_000

@@ -7,19 +7,19 @@ from pathlib import Path
 import click
 import numpy as np
 
-from unbraid.arrays import Array, blocks
-from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
-from unbraid.diagnostics import beyond_training
-from unbraid.files import replacing
-from unbraid.model import DecoupledModel
-from unbraid.npz import write_npz
-from unbraid.progress import Callback, Progress
+from unbraid.data.checks import counted
+from unbraid.kernels.arrays import Array, blocks
 from unbraid.reading import read_points
 from unbraid.reading.layout import LAST
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import replacing
+from unbraid.runtime.npz import write_npz
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.selection.diagnostics import beyond_training
 
 EXAMPLES = """\b
 Examples:

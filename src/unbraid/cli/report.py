@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from unbraid.checks import counted
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import Told, check_apart, sample_options
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.data.checks import counted
 from unbraid.errors import FileError
-from unbraid.fit import errors_on
-from unbraid.model import DecoupledModel
 from unbraid.reading import Samples
 from unbraid.report import check_ending, check_packages, write_report
+from unbraid.results.fit import errors_on
+from unbraid.results.model import DecoupledModel
 
 EXAMPLES = """\b
 Examples:

@@ -12,10 +12,10 @@ import click
 from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say, say_document
-from unbraid.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
-from unbraid.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
-from unbraid.reproduction.output import Results, write_results
-from unbraid.reproduction.readings import VARIANTS, Readings
+from unbraid.studies.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
+from unbraid.studies.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
+from unbraid.studies.reproduction.output import Results, write_results
+from unbraid.studies.reproduction.readings import VARIANTS, Readings
 
 TITLES = {"trig": "f_trig", "monotone": "The monotone system"}
 QUICK_RUNS, QUICK_TRIG_DFS, QUICK_MONOTONE_DFS = 4, (4, 12, 20, 28), (8, 14, 20)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray
 
 Product = Callable[[Array], Array]
 

@@ -27,7 +27,7 @@ import math
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.quadratics import unit_diagonal
 
 WEAKEST, STRONGEST, PER_DECADE = 1e-6, 1.0, 4

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray
 
 SHIFTS = {"left": -2, "central": -1, "right": 0}
 """Where the three points of a formula begin, counted from the point itself in sorted order."""

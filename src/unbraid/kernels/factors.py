@@ -11,7 +11,7 @@ passes over J twice.
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 from unbraid.kernels.quadratics import pseudo_inverse
 
 EPS = np.finfo(float).eps

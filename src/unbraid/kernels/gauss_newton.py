@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray
 
 SMALLEST_GAP = 1e-6
 """Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unbraid.arrays import Array
+from unbraid.kernels.arrays import Array
 
 
 def legendre(t: Array, degree: int, derivative: int = 0) -> Array:

@@ -5,7 +5,7 @@ A is symmetric positive semidefinite, (..., K, K); b is (..., K). Leading axes a
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray
 
 RELATIVE_RANK = 1e-14
 """Eigenvalues of a Gram matrix below this share of the largest count as zero."""

@@ -21,7 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray
 
 
 @dataclass(frozen=True, slots=True)

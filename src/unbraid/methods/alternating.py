@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unbraid.bases import Basis, BSpline, PiecewiseLinear
-from unbraid.coupling import Coupling, FixedCoupling, as_coupling
+from unbraid.bases.projection import Projection
+from unbraid.data.sample_set import SampleSet
 from unbraid.errors import check_number
+from unbraid.fitting.polish import Polish
 from unbraid.methods.base import Method
-from unbraid.polish import Polish
-from unbraid.projection import Projection
-from unbraid.samples import SampleSet
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.stopping import Stopping
+from unbraid.solvers.coupling import Coupling, FixedCoupling, as_coupling
+from unbraid.solvers.loop import Stopping
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unbraid.bases import Basis
-from unbraid.coupling import Coupling
-from unbraid.plan import Sweeps
-from unbraid.polish import Polish
-from unbraid.projection import Projection
-from unbraid.samples import SampleSet
-from unbraid.starts import Search
-from unbraid.stopping import Stopping
+from unbraid.bases.projection import Projection
+from unbraid.data.sample_set import SampleSet
+from unbraid.fitting.memory_plan import Sweeps
+from unbraid.fitting.polish import Polish
+from unbraid.fitting.search import Search
+from unbraid.solvers.coupling import Coupling
+from unbraid.solvers.loop import Stopping
 
 
 @dataclass(frozen=True, kw_only=True)

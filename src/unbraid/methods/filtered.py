@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from unbraid.bases import Basis, Polynomial
-from unbraid.coupling import FixedCoupling
+from unbraid.bases.projection import Projection
+from unbraid.data.sample_set import SampleSet
 from unbraid.errors import SettingError, check_number
+from unbraid.fitting.memory_plan import Sweeps
 from unbraid.methods.base import Method
-from unbraid.plan import Sweeps
-from unbraid.projection import Projection
-from unbraid.samples import SampleSet
+from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.filtered import Filtered
-from unbraid.stopping import Stopping
+from unbraid.solvers.loop import Stopping
 
 VARIANTS: dict[str, tuple[str, ...]] = {"penalty": ("central",), "three": ("central", "left", "right")}
 

@@ -8,18 +8,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
 from unbraid.bases import Basis, Polynomial
-from unbraid.checks import numbers
-from unbraid.coupling import FixedCoupling
+from unbraid.bases.projection import Projection
+from unbraid.data.checks import numbers
+from unbraid.data.sample_set import SampleSet
 from unbraid.errors import DataError, SettingError, check_number
+from unbraid.fitting.memory_plan import Sweeps
+from unbraid.kernels.arrays import Array
 from unbraid.methods.base import Method
-from unbraid.plan import Sweeps
-from unbraid.projection import Projection
-from unbraid.samples import SampleSet
+from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.decomposition import Decomposition
 from unbraid.solvers.joint import JointProjection
-from unbraid.stopping import Stopping
+from unbraid.solvers.loop import Stopping
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.alignment import AlignedBranch
-from unbraid.arrays import Array
-from unbraid.branch import Branch
 from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array
 from unbraid.plots.palette import BLUE, GREY, MARGIN, ORANGE, QUIET
+from unbraid.results.alignment import AlignedBranch
+from unbraid.results.branch import Branch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

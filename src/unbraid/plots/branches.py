@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.alignment import AlignedBranch, align
-from unbraid.arrays import Array
-from unbraid.branch import Branch, FittedBranch
-from unbraid.diagnostics import TWICE, branch_shares
+from unbraid.data.problem import Problem
 from unbraid.errors import DataError
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
+from unbraid.kernels.arrays import Array
 from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
 from unbraid.plots.certificates import FAILED, certain, certificate
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_of
-from unbraid.problem import Problem
+from unbraid.results.alignment import AlignedBranch, align
+from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.selection.diagnostics import TWICE, branch_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

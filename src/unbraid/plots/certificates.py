@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from unbraid.alignment import AlignedBranch
-from unbraid.branch import Branch
-from unbraid.constraints import CONSTRAINTS, Constraint, NonNegative
+from unbraid.bases.constraints import CONSTRAINTS, Constraint, NonNegative
+from unbraid.results.alignment import AlignedBranch
+from unbraid.results.branch import Branch
 
 FAILED = "not certified ✗"
 MEANS = {(one.order, one.sign): one.means for one in CONSTRAINTS}

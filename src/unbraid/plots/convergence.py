@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.arrays import Array
 from unbraid.errors import DataError
-from unbraid.fit import Fit
+from unbraid.kernels.arrays import Array
 from unbraid.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, QUIET, RED
 from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
-from unbraid.trace import EventKind, Trace
+from unbraid.results.fit import Fit
+from unbraid.results.outcome import EventKind, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

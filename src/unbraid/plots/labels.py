@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from unbraid.printable import shown
+from unbraid.runtime.text import shown
 
 LONGEST = 16
 """Letters of a name at an axis."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.arrays import Array
+from unbraid.data.problem import Problem
 from unbraid.errors import DataError, MissingDependencyError
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
+from unbraid.kernels.arrays import Array
 from unbraid.plots.labels import power
 from unbraid.plots.palette import ALONE, COLUMNS, PANEL
-from unbraid.problem import Problem
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

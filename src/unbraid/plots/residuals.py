@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
+from unbraid.data.problem import Problem
 from unbraid.errors import DataError
-from unbraid.fit import Fit, value_errors
-from unbraid.model import DecoupledModel
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
 from unbraid.plots.panels import axis_for, bare, check_matplotlib, inches, model_of, samples_of, thinning_words
 from unbraid.plots.scales import input_spreads, output_spreads
-from unbraid.problem import Problem
+from unbraid.results.fit import Fit, value_errors
+from unbraid.results.model import DecoupledModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

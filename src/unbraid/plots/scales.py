@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
-from unbraid.units import positive, spreads
+from unbraid.data.problem import Problem
+from unbraid.data.units import positive, spreads
+from unbraid.kernels.arrays import Array
+from unbraid.results.model import DecoupledModel
 
 
 def input_spreads(samples: Problem) -> Array:

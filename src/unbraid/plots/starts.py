@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.checks import counted
+from unbraid.data.checks import counted
 from unbraid.errors import DataError
-from unbraid.fit import AGREEING, Fit, StartSummary
 from unbraid.plots.palette import BLUE, GREY, RED
 from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
+from unbraid.results.fit import AGREEING, Fit, StartSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

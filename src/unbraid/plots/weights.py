@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
+from unbraid.data.problem import Problem
+from unbraid.data.units import spreads
+from unbraid.kernels.arrays import Array
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLUE, RED
 from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_of
 from unbraid.plots.scales import input_spreads, output_spreads
-from unbraid.problem import Problem
-from unbraid.units import spreads
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from unbraid.arrays import Array
-from unbraid.checks import Missing, check_finite, numbers, samples_of
+from unbraid.data.checks import Missing, check_finite, numbers, samples_of
+from unbraid.data.problem import Problem
 from unbraid.errors import DataError, FileError
-from unbraid.memory import check_memory
-from unbraid.printable import listed, shown
-from unbraid.problem import Problem
-from unbraid.progress import Callback, Progress
+from unbraid.kernels.arrays import Array
 from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
 from unbraid.reading.samples import Points, Samples, described
 from unbraid.reading.sources import ArraySource, Shape
+from unbraid.runtime.memory import check_memory
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.text import listed, shown
 
 WEIGHTS = "weights"
 WORDS = {FIRST: "samples first", LAST: "samples last"}

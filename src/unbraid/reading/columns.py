@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from unbraid.errors import FileError
-from unbraid.printable import listed, shown
 from unbraid.reading.sources import Table
+from unbraid.runtime.text import listed, shown
 
 OUTPUT, INPUT = "{output}", "{input}"
 

@@ -19,14 +19,14 @@ from typing import TextIO
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.checks import counted
+from unbraid.data.checks import counted
 from unbraid.errors import FileError
-from unbraid.memory import check_memory
-from unbraid.printable import shown
-from unbraid.progress import Callback, Progress
+from unbraid.kernels.arrays import Array
 from unbraid.reading.header import BLANKS, find_header, is_number, rows
 from unbraid.reading.sources import Gaps, Table
+from unbraid.runtime.memory import check_memory
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.text import shown
 
 LINES = 20_000
 """How many are read at a time."""

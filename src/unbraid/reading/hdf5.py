@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import FileError
-from unbraid.npz import BEST_DEFLATE
-from unbraid.printable import shown
 from unbraid.reading.sources import GROUP, STRUCT, ArraySource, Shape, need
+from unbraid.runtime.npz import BEST_DEFLATE
+from unbraid.runtime.text import shown
 
 if TYPE_CHECKING:
     import h5py

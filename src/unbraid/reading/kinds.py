@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unbraid.errors import FileError
-from unbraid.files import reason
 from unbraid.reading.delimited import open_delimited
 from unbraid.reading.hdf5 import open_hdf5
 from unbraid.reading.matlab5 import HEADER, open_matlab5
 from unbraid.reading.numpy_files import open_archive, open_folder, open_single
 from unbraid.reading.parquet import open_parquet
 from unbraid.reading.sources import ArraySource, Table
+from unbraid.runtime.files import reason
 
 Opener = Callable[[Path], AbstractContextManager[ArraySource] | AbstractContextManager[Table]]
 HDF5 = b"\x89HDF\r\n\x1a\n"

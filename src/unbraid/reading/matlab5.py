@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import FileError
-from unbraid.npz import BEST_DEFLATE
 from unbraid.reading.sources import STRUCT, ArraySource, Shape
+from unbraid.runtime.npz import BEST_DEFLATE
 
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import DataError, FileError, UnbraidError
-from unbraid.npz import SUFFIX, ArrayFile, damage_told, open_npz, read_header
-from unbraid.printable import shown
 from unbraid.reading.sources import ArraySource, Shape
+from unbraid.runtime.npz import SUFFIX, ArrayFile, damage_told, open_npz, read_header
+from unbraid.runtime.text import shown
 
 MAPPED = 1 << 26
 """Bytes of an `.npy` file above which it is not read but mapped into memory, so that it need not fit there."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.checks import counted
+from unbraid.data.checks import counted
 from unbraid.errors import FileError
-from unbraid.memory import check_memory
-from unbraid.printable import shown
-from unbraid.progress import Callback, Progress
+from unbraid.kernels.arrays import Array
 from unbraid.reading.sources import Gaps, Table, need
+from unbraid.runtime.memory import check_memory
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.text import shown
 
 if TYPE_CHECKING:
     import pyarrow

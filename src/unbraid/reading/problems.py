@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from unbraid.checks import Missing, check_missing
+from unbraid.data.checks import Missing, check_missing
 from unbraid.errors import FileError, SettingError
-from unbraid.files import StrPath, reason
-from unbraid.progress import Callback
 from unbraid.reading import arrays, tables
 from unbraid.reading.kinds import opener
 from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.samples import Points, Samples
 from unbraid.reading.sources import ArraySource, Table
+from unbraid.runtime.files import StrPath, reason
+from unbraid.runtime.progress import Callback
 
 Names = str | Sequence[str]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unbraid.arrays import Array
-from unbraid.census import all_known
-from unbraid.checks import counted
-from unbraid.printable import quoted
-from unbraid.problem import Problem
+from unbraid.data.checks import counted
+from unbraid.data.known import all_known
+from unbraid.data.problem import Problem
+from unbraid.kernels.arrays import Array
+from unbraid.runtime.text import quoted
 
 
 @dataclass(frozen=True)

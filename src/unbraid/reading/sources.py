@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from unbraid.arrays import Array
-from unbraid.checks import MASK
+from unbraid.data.checks import MASK
 from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
-from unbraid.printable import MOST, listed, quoted, shown
-from unbraid.progress import Callback
+from unbraid.kernels.arrays import Array
+from unbraid.runtime.progress import Callback
+from unbraid.runtime.text import MOST, listed, quoted, shown
 
 Shape = tuple[int, ...]
 UNDECODED = re.compile("[\udc80-\udcff]")

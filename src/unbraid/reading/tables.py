@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unbraid.checks import Missing, counted
+from unbraid.data.checks import Missing, counted
+from unbraid.data.problem import Problem
 from unbraid.errors import FileError
-from unbraid.printable import listed, quoted
-from unbraid.problem import Problem
-from unbraid.progress import Callback
 from unbraid.reading.columns import check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST
 from unbraid.reading.samples import Points, Samples, described
 from unbraid.reading.sources import Gaps, Table
+from unbraid.runtime.progress import Callback
+from unbraid.runtime.text import listed, quoted
 
 
 def read_problem(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
-from unbraid.constraints import CONSTRAINTS
+from unbraid.bases.constraints import CONSTRAINTS
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.report.subject import Subject, subscript
 from unbraid.report.verdict import Badge, grade
 from unbraid.report.words import in_percent, plain, share_of, signed

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.branch import Branch
+from unbraid.kernels.arrays import Array
 from unbraid.report.words import short_share, signed
+from unbraid.results.branch import Branch
 
 MOST_EDGES = 48
 """Edges drawn on each side before the weaker ones wait until their branch is lit."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid import plots
-from unbraid.arrays import IndexArray
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
+from unbraid.data.problem import Problem
+from unbraid.kernels.arrays import IndexArray
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
 from unbraid.plots.residuals import FEW
-from unbraid.problem import Problem
-from unbraid.progress import Callback, Progress
 from unbraid.report.subject import Subject, subscript
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.progress import Callback, Progress
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -12,7 +12,7 @@ from unbraid.report.templates import environment, text_file
 from unbraid.report.verdict import badges, verdict
 
 if TYPE_CHECKING:
-    from unbraid.fit import Fit
+    from unbraid.results.fit import Fit
 
 QUICK = 2_000_000
 """Numbers in Jacobians up to which branches are weighed against each other: a view must not take a second."""

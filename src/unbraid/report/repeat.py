@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 
 from unbraid import methods
-from unbraid.asked import Asked
+from unbraid.data.problem import Problem
 from unbraid.methods import Method
-from unbraid.problem import Problem
 from unbraid.report.subject import Subject
+from unbraid.results.asked import Asked
 from unbraid.version import __version__
 
 

@@ -8,7 +8,7 @@ from unbraid.bases import SmoothingSpline
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import FAIR, GOOD
 from unbraid.report.words import in_percent
-from unbraid.status import Status
+from unbraid.results.outcome import Status
 
 
 def next_steps(subject: Subject) -> Iterator[str]:

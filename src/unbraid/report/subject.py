@@ -8,16 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from unbraid.alignment import AlignedBranch, align
-from unbraid.arrays import Array, IndexArray
-from unbraid.branch import FunctionBranch
-from unbraid.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
+from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError
-from unbraid.fit import Fit, errors_on, given_problem
-from unbraid.model import DecoupledModel
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.weights import standardised
-from unbraid.printable import shown
-from unbraid.problem import Problem
+from unbraid.results.alignment import AlignedBranch, align
+from unbraid.results.branch import FunctionBranch
+from unbraid.results.fit import Fit, errors_on, given_problem
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.text import shown
+from unbraid.selection.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 

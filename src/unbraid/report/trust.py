@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unbraid.checks import counted
+from unbraid.data.checks import counted
 from unbraid.plots.residuals import FEW
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade

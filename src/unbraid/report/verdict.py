@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.diagnostics import EXPLAINED
 from unbraid.report.subject import Subject
 from unbraid.report.words import EXACT, in_percent, listed_words, number
-from unbraid.status import Status
+from unbraid.results.outcome import Status
+from unbraid.selection.diagnostics import EXPLAINED
 
 POOR, FAIR, GOOD = 50.0, 20.0, EXPLAINED
 """Errors, in %, from which on a model misses a quarter of an output, follows it roughly, and follows it well."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbraid.diagnostics import TWICE
+from unbraid.selection.diagnostics import TWICE
 
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 TOGETHER = "\N{NO-BREAK SPACE}"

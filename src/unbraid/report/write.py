@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from unbraid.data.problem import Problem
 from unbraid.errors import FileError
-from unbraid.files import StrPath, check_writable, replacing
-from unbraid.fit import Fit
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
-from unbraid.progress import Callback
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
@@ -28,6 +24,10 @@ from unbraid.report.trust import (
     samples_words,
 )
 from unbraid.report.verdict import MEANINGS, badges, verdict
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import StrPath, check_writable, replacing
+from unbraid.runtime.progress import Callback
 
 
 def write_report(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unbraid.progress import Callback, Progress
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.workers import Workers
 from unbraid.selection.rule import as_good, clearly_better, exact, finer, lowest
 from unbraid.selection.validation import Row, Settings, Validation
-from unbraid.workers import Workers
 
 MISSES = 2
 """So many ranks in a row that bring nothing end a path."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unbraid.problem import Problem
+from unbraid.data.problem import Problem
 from unbraid.selection.validation import Row, Settings, standard_error
 
 EXACT = 1e-8

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from unbraid.bases import Basis
-from unbraid.checkpoint import journal_at
-from unbraid.checks import counted
-from unbraid.constraints import Constraint
-from unbraid.coupling import Coupling, as_coupling
+from unbraid.bases.constraints import Constraint
+from unbraid.data.checks import counted
+from unbraid.data.problem import Problem
 from unbraid.decouple import as_method, check_settings, decouple, unknowns
 from unbraid.errors import DataError, SettingError, check_whole
-from unbraid.files import StrPath
-from unbraid.fit import Fit
-from unbraid.journal import Journal
+from unbraid.fitting.checkpoint import journal_at
 from unbraid.methods import Method
-from unbraid.problem import Problem
-from unbraid.progress import Callback
+from unbraid.results.fit import Fit
+from unbraid.runtime.files import StrPath
+from unbraid.runtime.journal import Journal
+from unbraid.runtime.progress import Callback
+from unbraid.runtime.workers import workers_for
 from unbraid.selection.path import Path
 from unbraid.selection.rule import simplest
 from unbraid.selection.validation import Row, Settings, Validation
 from unbraid.selection.words import reason, table
-from unbraid.workers import workers_for
+from unbraid.solvers.coupling import Coupling, as_coupling
 
 
 @dataclass(frozen=True, repr=False, eq=False)

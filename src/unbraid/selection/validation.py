@@ -20,17 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray, IndexArray, blocks
 from unbraid.bases import Basis
-from unbraid.constraints import Constraint
-from unbraid.coupling import Coupling
+from unbraid.bases.constraints import Constraint
+from unbraid.data.problem import Problem
+from unbraid.data.units import Units, positive, spreads
 from unbraid.decouple import decouple, unknowns
-from unbraid.fit import Fit
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray, blocks
 from unbraid.methods import Method
-from unbraid.model import DecoupledModel
-from unbraid.problem import Problem
-from unbraid.units import Units, positive, spreads
-from unbraid.workers import Workers
+from unbraid.results.fit import Fit
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.workers import Workers
+from unbraid.solvers.coupling import Coupling
 
 FIT_STEPS, FOLD_STEPS, TOLERANCE, POLISHED = 60, 12, 1e-3, 4
 """Gauss–Newton steps of a fit to all samples and of one to a fold's rest, when they end, and how many starts get them:

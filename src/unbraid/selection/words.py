@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unbraid.coupling import FixedCoupling
 from unbraid.selection.rule import as_good, exact
 from unbraid.selection.validation import Row, Settings
+from unbraid.solvers.coupling import FixedCoupling
 
 
 def reason(rows: Sequence[Row], chosen: Row, finer: Sequence[Row], ends_early: bool) -> str:

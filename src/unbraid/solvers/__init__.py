@@ -1,1 +1,1 @@
-"""Iterative solvers, each driven by `unbraid.iterate`."""
+"""Iterative solvers, each driven by `unbraid.solvers.loop`."""

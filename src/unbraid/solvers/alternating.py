@@ -15,16 +15,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, Placement
-from unbraid.coupling import Coupling
-from unbraid.gauge import revive, row_lengths, unit_rows, vanished
-from unbraid.given import GivenModel
-from unbraid.iterate import Iterates, Measure, Run
+from unbraid.bases.projection import Projection, Targets, targets
+from unbraid.data.in_memory import Samples
+from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
-from unbraid.projection import Projection, Targets, targets
-from unbraid.samples import Samples, SampleSet
-from unbraid.trace import Event, EventKind
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.outcome import Event, EventKind
+from unbraid.solvers.coupling import Coupling
+from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.solvers.loop import Iterates, Measure, Run
+from unbraid.solvers.translate import GivenModel
 
 
 @dataclass(frozen=True)

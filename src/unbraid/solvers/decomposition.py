@@ -12,18 +12,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis
-from unbraid.gauge import revive, row_lengths, unit_rows, vanished
-from unbraid.given import GivenModel
-from unbraid.iterate import Iterates, Measure, Run
+from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
-from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.alternating import happened
+from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.joint import joint_coefficients
 from unbraid.solvers.linearised import Linearised
-from unbraid.trace import Event, EventKind
+from unbraid.solvers.loop import Iterates, Measure, Run
+from unbraid.solvers.translate import GivenModel
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
 from unbraid.bases import Basis, NormalEquations
-from unbraid.gauge import directions
-from unbraid.given import GivenModel
-from unbraid.iterate import Iterates, Measure, Run
+from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.differences import formula
 from unbraid.kernels.quadratics import minimise
-from unbraid.projection import Projection
-from unbraid.samples import Samples
+from unbraid.results.outcome import Event
+from unbraid.solvers.gauge import directions
 from unbraid.solvers.linearised import Linearised
-from unbraid.trace import Event
+from unbraid.solvers.loop import Iterates, Measure, Run
+from unbraid.solvers.translate import GivenModel
 
 LINEAR_EVERY = 5
 """Every so many sweeps the search for W0 begins at its linear update instead of at the last W0."""

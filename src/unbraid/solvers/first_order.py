@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
-from unbraid.iterate import Iterates
+from unbraid.data.in_memory import AtSamples, Samples
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
-from unbraid.samples import AtSamples, Samples
+from unbraid.kernels.arrays import Array, blocks
+from unbraid.solvers.loop import Iterates
 
 
 class Center(NamedTuple):

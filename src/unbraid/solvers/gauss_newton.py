@@ -14,16 +14,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from unbraid.arrays import Array, BoolArray, IndexArray
 from unbraid.bases import Basis, Placement
-from unbraid.gauge import row_lengths
-from unbraid.iterate import Iterates, Measure
-from unbraid.projection import Projection, Targets, targets
-from unbraid.samples import Samples, SampleSet
+from unbraid.bases.projection import Projection, Targets, targets
+from unbraid.data.in_memory import Samples
+from unbraid.data.sample_set import SampleSet
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.results.outcome import Event
 from unbraid.solvers.alternating import placed
+from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, DenseModel, LocalModel, ProductModel, turning_frames
-from unbraid.trace import Event
+from unbraid.solvers.loop import Iterates, Measure
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-14, 1e6
 SHRINK, GROW = 0.1, 5.0

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.arrays import Array, blocks
 from unbraid.bases import Placement
-from unbraid.iterate import Measure
+from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
+from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.quadratics import pseudo_inverse
-from unbraid.projection import Projection
-from unbraid.samples import Samples
 from unbraid.solvers.alternating import AlternatingProjection, State
+from unbraid.solvers.loop import Measure
 
 
 @dataclass(frozen=True)

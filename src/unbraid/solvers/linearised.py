@@ -16,13 +16,13 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
-from unbraid.iterate import Iterates
+from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
-from unbraid.samples import SampleSet
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.solvers import first_order
 from unbraid.solvers.first_order import Center
+from unbraid.solvers.loop import Iterates
 from unbraid.solvers.penalties import Penalty
 
 

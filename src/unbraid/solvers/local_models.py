@@ -16,9 +16,9 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.arrays import Array, IndexArray
-from unbraid.gauge import row_lengths
 from unbraid.kernels import conjugate_gradients, quadratics
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.linearised import Linearised
 
 TOLERANCE, MOST_PRODUCTS = 1e-5, 400

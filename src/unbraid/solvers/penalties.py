@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbraid.arrays import Array
-from unbraid.iterate import Iterates
+from unbraid.kernels.arrays import Array
+from unbraid.solvers.loop import Iterates
 
 
 @dataclass(frozen=True)

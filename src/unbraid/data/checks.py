@@ -1,0 +1,225 @@
+"""Checks of arrays: what is no array of numbers, of the right shape and known, is refused in a sentence.
+
+They look at samples in blocks: no array of the size of J is made beside it.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.data.reductions import total
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array, BoolArray, blocks
+
+ARRAYS = ("X", "F", "weights", "J")
+"""What there is of every sample."""
+Missing = Literal["error", "mask"]
+MASK = 'pass missing="mask"'
+"""The advice where something is missing."""
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """'1 sample', '2 samples'."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
+
+
+def numbers(name: str, given: Any) -> Array:
+    """The given thing as float64 in memory, or a sentence about why it is not one."""
+    array: Array = real_array(name, given)
+    return array if array.dtype == np.float64 else array.astype(np.float64)
+
+
+def samples_of(name: str, given: Any) -> Array:
+    """The same for arrays of samples: memory maps stay what they are, of any type of number, and are not read."""
+    array: Array = real_array(name, given)
+    return array if array.dtype == np.float64 or is_mapped(array) else array.astype(np.float64)
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return isinstance(array, mmap.mmap)
+
+
+def real_array(name: str, given: Any) -> Any:
+    """The given thing as an array of real numbers, one row a sample."""
+    if given is None:
+        raise DataError(f"{name} must be an array of numbers, got None.")
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a torch tensor that requires gradients
+        if hasattr(given, "detach"):
+            raise DataError(
+                f"{name} must be an array of numbers, got a tensor that requires gradients or is on another device: "
+                f"pass {name}.detach().cpu()."
+            ) from None
+        reason = str(error).rstrip(".")
+        raise DataError(f"{name} must be an array of numbers with equally long rows: {reason}.") from None
+    if array.dtype == object:
+        array = numbers_among_objects(name, array)
+    check_kind(name, array)
+    return array
+
+
+def check_kind(name: str, array: Any) -> None:
+    """Refuse what holds no real numbers, or none at all."""
+    if array.dtype.kind == "c":
+        raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
+    if array.ndim == 0:
+        raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
+    if array.size == 0:
+        raise DataError(f"{name} must not be empty, got shape {array.shape}.")
+
+
+def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
+    """Python objects as float64, if they are numbers: text is not, even where it spells one."""
+    strange = next((entry for entry in array.flat if isinstance(entry, str | bytes)), None)
+    if strange is None:
+        try:
+            return array.astype(np.float64)
+        except (ValueError, TypeError):
+            strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
+    raise DataError(
+        f"{name} must be an array of real numbers, got Python objects, of type {type(strange).__name__} among others."
+    )
+
+
+def read_only(array: Array) -> Array:
+    """A C-ordered view that cannot be written through; a copy only where the order needs one, and not of a file."""
+    view = np.asarray(array).view() if is_mapped(array) else np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True)
+class Flaws:
+    """Entries that are not as they should be: how many, and the first of them, among so many samples. They add up."""
+
+    samples: int
+    count: int
+    first: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, bad: BoolArray) -> Self:
+        """Those of one block."""
+        count = int(np.count_nonzero(bad))
+        first = np.unravel_index(int(np.argmax(bad)), bad.shape) if count else None
+        return cls(len(bad), count, None if first is None else tuple(int(i) for i in first))
+
+    @classmethod
+    def among(cls, array: Array, bad: Callable[[Array], BoolArray]) -> Self:
+        """Those of an array, in blocks."""
+        return total(cls.of(bad(array[part])) for part in blocks(len(array), array[0].size))
+
+    def __add__(self, other: Flaws) -> Flaws:
+        first = self.first
+        if first is None and other.first is not None:
+            first = (self.samples + other.first[0], *other.first[1:])
+        return Flaws(self.samples + other.samples, self.count + other.count, first)
+
+
+def not_finite(block: Array) -> BoolArray:
+    """Which entries are NaN or infinite."""
+    bad: BoolArray = np.isfinite(block)
+    return np.logical_not(bad, out=bad)
+
+
+def check_finite(name: str, array: Array, advice: str = "remove those samples or repair them") -> None:
+    """Refuse NaN and infinity, saying how many and where the first is."""
+    refuse_not_finite(name, Flaws.among(array, not_finite), advice)
+
+
+def refuse_not_finite(name: str, flaws: Flaws, advice: str = "remove those samples or repair them") -> None:
+    """The sentence about entries that are not finite, if there are any."""
+    if flaws.first is not None:
+        raise DataError(
+            f"{name} has {counted(flaws.count, 'entry', 'entries')} that "
+            f"{'is' if flaws.count == 1 else 'are'} NaN or infinite, the first at {name}{list(flaws.first)}: "
+            f"{advice}."
+        )
+
+
+def check_missing(missing: str) -> None:
+    """Refuse what is no way to deal with gaps."""
+    if missing not in get_args(Missing):
+        raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
+
+
+def check_known(name: str, array: Array) -> None:
+    """Refuse infinity, and NaN throughout: it stands for an entry that is missing."""
+    refuse_infinite(name, Flaws.among(array, np.isinf))
+    if Flaws.among(array, np.isnan).count == array.size:
+        raise DataError(f"{name} holds nothing but NaN: pass {name}=None.")
+
+
+def refuse_infinite(name: str, flaws: Flaws) -> None:
+    """The sentence about infinite entries where NaN is accepted, if there are any."""
+    if flaws.first is not None:
+        raise DataError(f"{name} is infinite at {name}{list(flaws.first)}: only NaN stands for what is missing.")
+
+
+def check_shapes(X: Array, F: Array | None, J: Array | None) -> None:
+    """Refuse shapes that do not belong together, with a hint at the likely mistake."""
+    given = {"X": X, "F": F, "J": J}
+    dimensions = {"X": 2, "F": 2, "J": 3}
+    layout = {"X": "(S, m)", "F": "(S, n)", "J": "(S, n, m)"}
+    for name, array in given.items():
+        if array is not None and array.ndim != dimensions[name]:
+            advice = " With one input and one output, pass J[:, None, None]." if name == "J" and array.ndim == 1 else ""
+            raise DataError(f"{name} must be {layout[name]}, got shape {array.shape}.{advice}")
+    S, m = X.shape
+    paper = " This looks like the paper's layout, samples last: use Problem.from_paper_layout(X, F, J)."
+    hint = paper if m >= S and fits_paper_layout(X, F, J) else ""  # X with more rows than columns is samples first
+    if F is not None and F.shape[0] != S:
+        raise DataError(f"F must have one row for each of the {S} samples of X, got shape {F.shape}.{hint}")
+    if J is not None:
+        n = J.shape[1] if F is None else F.shape[1]
+        if J.shape != (S, n, m):
+            if not hint and J.shape == (S, m, n):
+                hint = " Its last two axes look swapped."
+            raise DataError(f"J must be (S, n, m) = {(S, n, m)}, got {J.shape}.{hint}")
+
+
+def fits_sample_layout(X: Array, F: Array | None, J: Array | None) -> bool:
+    """Whether the arrays are (S, m), (S, n), (S, n, m), and cannot be (m, S), (n, S), (n, m, S)."""
+    S, m = X.shape
+    first = (F is None or F.shape[0] == S) and (J is None or (J.shape[0] == S and J.shape[2] == m))
+    return first and not fits_paper_layout(X, F, J)
+
+
+def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:
+    """Whether the arrays are (m, S), (n, S), (n, m, S)."""
+    m, S = X.shape
+    return (F is None or F.shape[1] == S) and (J is None or (J.shape[1] == m and J.shape[2] == S))
+
+
+def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int) -> tuple[str, ...] | None:
+    """The given names, else those of the columns of a data frame, else None; there must be as many as columns."""
+    if isinstance(given, str):
+        raise DataError(f"{argument} must be a list of {count} names, got the single text {given!r}.")
+    if given is None:
+        columns = getattr(array, "columns", None)
+        if columns is None or len(columns) != count or not all(isinstance(one, str) for one in columns):
+            return None
+        given = list(columns)
+    names = tuple(given)
+    strange = next((one for one in names if not isinstance(one, str)), None)
+    if strange is not None:
+        raise DataError(f"{argument} must be texts, got {strange!r} among them.")
+    if len(names) != count:
+        raise DataError(f"{argument} must be {count} names, one a column, got {len(names)}.")
+    return names

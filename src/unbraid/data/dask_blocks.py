@@ -1,0 +1,203 @@
+"""Blocks of samples on the workers of a Dask cluster: they stay there, and only small results travel.
+
+A sum is one task for every thread of every worker, over the blocks that are there. What each block gives is added here,
+in the order of the blocks, so it does not matter who computes what. The recipe of every block stays with the scheduler:
+where a worker dies, others make its blocks again.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from unbraid.data.reductions import total
+from unbraid.errors import TaskError, UnbraidError
+from unbraid.kernels.arrays import IndexArray
+from unbraid.runtime.process import keep_freed_arrays, single_blas_thread
+
+if TYPE_CHECKING:
+    from unbraid.data.dask_arrays import Chunks
+    from unbraid.data.problem import Problem
+
+Summand = TypeVar("Summand")
+
+ATTEMPTS = 5
+"""How often blocks are made and asked again where workers die or data get lost."""
+LARGE = 1 << 20
+"""Bytes of arguments from which on they are sent once, to be passed on among workers, instead of with every task."""
+PATIENCE = 60.0
+"""Seconds to wait for a worker where there is none."""
+
+
+def holder_of(arrays: Iterable[Any]) -> Any:
+    """The client on whose workers Dask arrays are, as those that were persisted; None where they are on none."""
+    distributed = sys.modules.get("distributed")
+    values = () if distributed is None else (value for array in arrays for value in dict(array.dask).values())
+    return next((value.client for value in values if isinstance(value, distributed.Future)), None)  # type: ignore[union-attr]
+
+
+def default_client() -> Any:
+    """The client that Dask uses unless told otherwise; None where there is none."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):
+            return distributed.default_client()
+    return None
+
+
+class Held:
+    """The blocks of Dask arrays, computed once and held by the workers of a cluster."""
+
+    def __init__(self, client: Any, chunks: Chunks) -> None:
+        self.client, self.chunks, self.lengths = client, chunks, chunks.lengths
+        self.futures: list[Any] = asked_for(client, chunks.recipes)
+        self.groups: list[list[int]] | None = None
+
+    def __reduce__(self) -> Any:
+        return restored, (self.chunks,)  # elsewhere there is no such client
+
+    def sum(self, function: Callable[..., Summand], arguments: tuple[Any, ...], entries: int | None) -> Summand:
+        """Σ function(part, *arguments): blocks are summed where they are, and the results in their order."""
+        import cloudpickle  # unlike pickle, it takes what a script of the user's defines along
+
+        common: bytes = cloudpickle.dumps((function, arguments, entries))
+        sums: list[Summand] = self.each(partial_sums, dict.fromkeys(range(len(self.lengths))), common)
+        return total(sums)
+
+    def take(self, picks: Sequence[tuple[int, IndexArray]]) -> list[Problem]:
+        """Some samples of some blocks, brought here."""
+        return self.each(parts_of, dict(picks))
+
+    def each(self, function: Callable[..., list[Any]], wanted: dict[int, Any], common: bytes = b"") -> list[Any]:
+        """What the function gives for the wanted blocks, in their order; what gets lost with a worker is made again.
+
+        It is called as function(blocks, own, common) with what is wanted of each block, and gives a list.
+        """
+        results: dict[int, Any] = {}
+        for _ in range(ATTEMPTS):
+            check_open(self.client)
+            tasks: dict[Any, list[int]] = {}
+            with suppress(CancelledError):  # blocks or results are lost
+                tasks = self.submitted(function, {i: own for i, own in wanted.items() if i not in results}, common)
+                settle(self.client, list(tasks))
+                done = [task for task in tasks if task.status == "finished"]
+                for task, given in zip(done, self.client.gather(done), strict=True):
+                    results.update(zip(tasks[task], given, strict=True))
+            if len(results) == len(wanted):
+                return [results[i] for i in wanted]
+            self.mend(list(tasks))
+        raise TaskError(LOST)
+
+    def submitted(self, function: Callable[..., Any], wanted: dict[int, Any], common: Any) -> dict[Any, list[int]]:
+        """Tasks, and the blocks that each is about."""
+        if len(common) > LARGE:  # a task of its own, whose result workers pass on, and any of them can make again
+            common = self.client.submit(bytes, common, pure=False)
+        tasks = {}
+        for group in self.grouped():
+            if some := [i for i in group if i in wanted]:
+                blocks, own = [self.futures[i] for i in some], [wanted[i] for i in some]
+                tasks[self.client.submit(function, blocks, own, common, pure=False)] = some
+        return tasks
+
+    def grouped(self) -> list[list[int]]:
+        """Numbers of blocks in groups, one for every thread of every worker that has some."""
+        if self.groups is None:
+            settle(self.client, self.futures)
+            threads, where = self.client.nthreads(), self.client.who_has(self.futures)
+            at: dict[str, list[int]] = {}
+            for i, future in enumerate(self.futures):
+                at.setdefault(next(iter(where.get(future.key, ())), ""), []).append(i)
+            self.groups = [
+                own[k::count]
+                for worker, own in at.items()
+                for count in [min(len(own), threads.get(worker, 1))]
+                for k in range(count)
+            ]
+        return self.groups
+
+    def mend(self, tasks: Sequence[Any]) -> None:
+        """Ask again for blocks that are lost; what would fail again is raised."""
+        self.groups = None
+        for future in (*self.futures, *tasks):
+            if future.status == "error":
+                raise failure(future.exception(), of_block=future in self.futures)
+        if any(future.status in ("cancelled", "lost") for future in self.futures):
+            self.futures = asked_for(self.client, self.chunks.recipes)
+
+
+def check_open(client: Any) -> None:
+    """Refuse a client that is not connected."""
+    if client.status != "running":
+        raise TaskError(f"The client is {client.status}, so its cluster cannot be reached: make a new one.")
+
+
+def asked_for(client: Any, recipes: Sequence[Any]) -> list[Any]:
+    """Futures of blocks."""
+    check_open(client)
+    try:
+        futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
+    except CancelledError as error:
+        raise TaskError(LOST) from error
+    return futures
+
+
+def settle(client: Any, futures: Sequence[Any]) -> None:
+    """Wait until all have ended, one way or another; not for ever where there are no workers."""
+    from distributed import wait
+
+    since = time.monotonic()
+    while pending := [future for future in futures if future.status == "pending"]:
+        with suppress(TimeoutError, CancelledError), client.as_current():
+            wait(pending, timeout=min(5.0, PATIENCE))
+            return
+        check_open(client)
+        if client.nthreads():
+            since = time.monotonic()
+        elif time.monotonic() - since > PATIENCE:
+            raise TaskError(f"The cluster has had no worker for {PATIENCE:g} s: start some, and begin again.")
+
+
+def failure(error: BaseException, of_block: bool) -> BaseException:
+    """An error on a worker, or of a block, as a user should see it."""
+    told = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    said: BaseException = error
+    if type(error).__name__ == "KilledWorker":
+        said = TaskError(
+            "Workers that had a block of the samples were ended again and again, perhaps for want of memory: use "
+            "smaller chunks (array.rechunk), or give workers more memory."
+        )
+    elif isinstance(error, ModuleNotFoundError):
+        said = TaskError(f"A worker could not begin ({told}): install there what is installed here.")
+    elif of_block and not isinstance(error, UnbraidError):
+        said = TaskError(f"A block of the samples could not be computed ({told}).")
+    said.__cause__ = None if said is error else error
+    return said
+
+
+LOST = (
+    "Samples were lost with a worker, and the cluster does not know how to make them again: give Dask arrays that are "
+    "read from files or computed on the workers, instead of arrays that were scattered to them."
+)
+
+
+def partial_sums(blocks: Sequence[Problem], own: Sequence[None], common: bytes) -> list[Any]:
+    """The sums over each of a worker's blocks."""
+    function, arguments, entries = pickle.loads(common)
+    keep_freed_arrays()
+    with single_blas_thread():
+        return [block.sum(function, *arguments, entries=entries) for block in blocks]
+
+
+def parts_of(blocks: Sequence[Problem], own: Sequence[IndexArray], common: bytes) -> list[Problem]:
+    """Some of the samples of each of a worker's blocks."""
+    return [block.part(index) for block, index in zip(blocks, own, strict=True)]
+
+
+def restored(chunks: Chunks) -> Chunks:
+    """What is left of held blocks in another process: their recipes."""
+    return chunks

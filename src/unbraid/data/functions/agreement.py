@@ -1,0 +1,46 @@
+"""A Jacobian that came from elsewhere, held against a difference quotient at a few samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unbraid.data.functions.differences import UNSETTLED, settled_step
+from unbraid.data.functions.forms import Form
+from unbraid.data.functions.scales import spreads
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array, IndexArray
+
+CHECKED = 3
+"""Samples at which a Jacobian is checked."""
+Slopes = Callable[[Array, IndexArray], Array]
+
+
+def check_agreement(name: str, jacobian: Slopes, f: Form, X: Array, F: Array, tolerance: float, advice: str) -> None:
+    """Refuse Jacobians J with J v far from the derivative of f along v, for one v in which all inputs take part.
+
+    One sample in three may disagree: it may lie on a kink, where there is no derivative. Where differences do not
+    settle, nothing is said.
+    """
+    rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
+    v = spreads(X) * np.random.default_rng(0).choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0], X.shape[1])
+    J = jacobian(X[rows], rows)
+    _, error, quotient, _ = settled_step(f, X, F, rows, v)
+    if error > UNSETTLED:
+        return
+    unit = np.maximum(np.std(F, axis=0), np.abs(quotient).max(axis=0))
+    allowed = (tolerance + 10.0 * error) * np.where(unit > 0.0, unit, 1.0)
+    excess = np.abs(J @ v - quotient) / allowed
+    wrong = (excess > 1.0).any(axis=1)
+    if np.count_nonzero(wrong) <= len(rows) // CHECKED:
+        return
+    at, output = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    if J.shape[1] == J.shape[2] and (np.abs(J.mT @ v - quotient) <= allowed).all():
+        advice = "It looks transposed: J[i, k] must be ∂f_i/∂x_k."
+    direction = np.array2string(v, precision=3, threshold=6, separator=", ")
+    raise DataError(
+        f"{name} does not fit the values of f: along v = {direction} output {output} changes at X[{rows[at]}] "
+        f"at a rate of {quotient[at, output]:.6g} by its values, and of "
+        f"{float(J[at, output] @ v):.6g} by its Jacobian. {advice}"
+    )

@@ -1,0 +1,113 @@
+"""Functions as functions of a batch, and the point at which one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbraid.data.functions.answers import Shape, as_batch, as_point
+from unbraid.data.functions.hosts import AnswerError, Numbers
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import IndexArray
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A function of a batch, (k, m) -> (k, *shape): the function itself, or the function point by point.
+
+    `resolution` is the relative precision of the numbers it computes with.
+    """
+
+    name: str
+    call: Callable[[Numbers], Numbers]
+    batched: bool
+    shape: Shape
+    resolution: float = EPS
+
+    def __call__(self, points: Numbers, rows: IndexArray, beside: bool = False) -> Numbers:
+        """The values at points (k, m), all finite; an error names the first point that has none.
+
+        `rows` (k,) says which samples of X the points are, or lie `beside`.
+        """
+        answer = self.all_at_once if self.batched else self.one_by_one
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            values = answer(points, rows, beside)
+        finite = np.isfinite(values).reshape(len(points), -1).all(axis=1)
+        if not finite.all():
+            bad = int(np.argmin(finite))
+            entry = values[bad][~np.isfinite(values[bad])][0]
+            raise DataError(f"{self.name} gave {entry} at {place(points[bad], rows[bad], beside)}")
+        return values
+
+    def one_by_one(self, points: Numbers, rows: IndexArray, beside: bool) -> Numbers:
+        """The values, from a function of a point."""
+        values = np.empty((len(points), *self.shape), points.dtype)
+        for at, point in enumerate(points):
+            try:
+                values[at] = as_point(self.call(point), self.shape)
+            except Exception as error:
+                raise DataError(f"{self.name} {deed(error)} at {place(point, rows[at], beside)}") from error
+        return values
+
+    def all_at_once(self, points: Numbers, rows: IndexArray, beside: bool) -> Numbers:
+        """The values, from a function of a batch."""
+        try:
+            return as_batch(self.call(points), len(points), self.shape).astype(points.dtype)
+        except Exception as error:
+            found = first_failure(lambda part: as_batch(self.call(part), len(part), self.shape), points, error)
+            if found is None:
+                raise DataError(
+                    f"{self.name} {deed(error)}, but had an answer to both halves of that batch of {len(points)} "
+                    "points: lower `chunk`."
+                ) from error
+            at, cause = found
+            raise DataError(f"{self.name} {deed(cause)} at {place(points[at], rows[at], beside)}") from cause
+
+
+def deed(error: Exception) -> str:
+    """What a function did instead of answering, in words."""
+    if isinstance(error, AnswerError):
+        return str(error)
+    first_line = (str(error).strip().splitlines() or ["no message"])[0]
+    return f"raised {type(error).__name__} ({first_line[:200].rstrip('.')})"
+
+
+def place(point: Numbers, row: int, beside: bool) -> str:
+    """Where something went wrong, and what to do."""
+    text = np.array2string(point, precision=6, threshold=8, max_line_width=10**6, separator=", ")
+    if beside:
+        return (
+            f"{text}, beside X[{row}], where a difference was to be taken: move the sample away from the edge of where "
+            "f is defined, or pass jacobian=."
+        )
+    return f"X[{row}] = {text}: remove that sample, or repair the function there."
+
+
+def first_failure(call: Callable[[Numbers], object], points: Numbers, cause: Exception) -> tuple[int, Exception] | None:
+    """The first point at which a function of a batch fails, by halving, and how; None if it fails on no half.
+
+    `cause` is how it fails on all points.
+    """
+    low, high = 0, len(points)  # it fails on points[low:high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        for part in (slice(low, middle), slice(middle, high)):
+            answer = tried(call, points[part])
+            if isinstance(answer, Exception):
+                low, high, cause = part.start, part.stop, answer
+                break
+        else:
+            return None
+    return low, cause
+
+
+def tried(call: Callable[[Numbers], object], x: Numbers) -> object:
+    """The answer, or the exception in its place."""
+    try:
+        return call(x)
+    except Exception as error:
+        return error

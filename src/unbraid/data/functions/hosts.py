@@ -1,0 +1,157 @@
+"""Functions with NumPy arrays at both ends, whatever they compute with inside."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.errors import MissingDependencyError
+
+Function = Callable[[Any], Any]
+Numbers = npt.NDArray[Any]
+"""Of the type the function computes with: float32 tells of its precision, complex128 of a complex step."""
+
+
+class AnswerError(Exception):
+    """An answer that cannot be used. The text says what the function did: "returned None …"."""
+
+
+class Host(Protocol):
+    """A function as NumPy sees it; `takes` says what it is really given."""
+
+    @property
+    def takes(self) -> str:
+        """'NumPy arrays', say, or 'torch tensors of float32'."""
+
+    def __call__(self, x: Numbers) -> Numbers:
+        """The function's answer to a point (m,) or a batch (S, m), as a new array. `x` is never written to."""
+
+    def jacobians(self, batched: bool) -> Callable[[Numbers], Numbers] | None:
+        """The function (S, m) -> (S, n, m) of exact Jacobians; None if this host has none."""
+
+
+@dataclass(frozen=True)
+class PlainFunction:
+    """A function of NumPy arrays."""
+
+    f: Function
+    takes: str = "NumPy arrays"
+
+    def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
+        given = self.f(x.copy())  # f may write to what it is given
+        if hasattr(given, "detach"):  # a torch tensor
+            given = given.detach().cpu().numpy()
+        refuse_none(given)
+        array = np.array(given)  # a copy: f may return the same array again and again
+        if array.dtype == object:
+            array = array.astype(np.float64)
+        if array.dtype.kind not in "fiubc":
+            raise AnswerError(f"returned {array.dtype} instead of numbers")
+        if array.dtype.kind == "c" and not np.iscomplexobj(x):
+            raise AnswerError("returned complex numbers for real ones")
+        return array
+
+    def jacobians(self, batched: bool) -> None:  # noqa: D102
+        return None
+
+
+def refuse_none(given: object) -> None:
+    """The commonest mistake."""
+    if given is None:
+        raise AnswerError("returned None (does it lack a return statement?)")
+
+
+def hosts_for(f: Function, probes: npt.NDArray[np.float64], framework: str | None) -> list[Host]:
+    """The hosts under which `f` may work, the likeliest first.
+
+    What f answers to a NumPy array says most: a tensor, a jax array, or numbers. Only a function that refuses NumPy
+    arrays is tried with those of a framework, and only if that has been imported, for else f cannot need it.
+    `framework` ("torch", "jax") settles the question.
+    """
+    if framework is not None and find_spec(framework) is None:
+        raise MissingDependencyError(
+            f'derivatives="{framework}" needs {framework}, which is not installed: pip install "unbraid[{framework}]".'
+        )
+    if framework == "torch" or (framework is None and is_module(f)):
+        return torch_hosts(f)
+    if framework == "jax":
+        return jax_hosts(f)
+    plain: list[Host] = [PlainFunction(f)]
+    answer = first_answer(f, probes)
+    if isinstance(answer, Exception):
+        others = {"torch": torch_hosts, "jax": jax_hosts}
+        return plain + [host for name, make in others.items() if imported(name) for host in make(f)]
+    if imported("torch") and isinstance(answer, imported("torch").Tensor):
+        return torch_hosts(f) + plain
+    if imported("jax") and isinstance(answer, imported("jax").Array):
+        return jax_hosts(f) + plain
+    return plain
+
+
+def is_module(f: Function) -> bool:
+    """Whether `f` is a torch network or a method of one."""
+    if not imported("torch"):
+        return False
+    from unbraid.data.functions.torch_functions import network_of
+
+    return network_of(f) is not None
+
+
+def imported(framework: str) -> Any:
+    """The module of that name, if somebody has imported it; else None."""
+    return sys.modules.get(framework)
+
+
+def first_answer(f: Function, probes: npt.NDArray[np.float64]) -> Any:
+    """What `f` returns for a point, or else for a batch; of a list, its first entry. An exception if it refuses all."""
+    answer: Any = None
+    for x in (*probes, *probes[:, None]):
+        with quiet(), jax_precision():
+            try:
+                answer = f(x.copy())
+            except Exception as error:
+                answer = error
+                continue
+        while isinstance(answer, list | tuple) and answer:
+            answer = answer[0]
+        break
+    return answer
+
+
+def torch_hosts(f: Function) -> list[Host]:
+    """For functions of tensors."""
+    from unbraid.data.functions.torch_functions import hosts
+
+    return list(hosts(f))
+
+
+def jax_hosts(f: Function) -> list[Host]:
+    """For functions of jax arrays."""
+    from unbraid.data.functions.jax_functions import hosts
+
+    return list(hosts(f))
+
+
+def jax_precision() -> AbstractContextManager[Any]:
+    """Double precision if jax is there: constants that it first meets in single precision it remembers so."""
+    if not imported("jax"):
+        return nullcontext()
+    from unbraid.data.functions.jax_functions import double_precision
+
+    return double_precision()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warnings, for calls that the user has not asked for."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,114 @@
+"""Functions of torch tensors, and networks: Jacobians by `torch.func`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbraid.data.functions.hosts import Function, Numbers, quiet, refuse_none
+
+
+@dataclass(frozen=True)
+class TorchFunction:
+    """A function of tensors of one type on one device (None: torch's default). Networks are in evaluation mode."""
+
+    f: Function
+    dtype: Any
+    device: Any = None
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"torch tensors of {str(self.dtype).removeprefix('torch.')}"
+
+    def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
+        with evaluation_mode(self.f):
+            return as_numpy(self.as_tensor(self.f(self.tensor(x))))
+
+    def jacobians(self, batched: bool) -> Callable[[Numbers], Numbers]:
+        """By one vectorised transform of all points; by plain autograd point after point if f does not allow that."""
+
+        def of_a_point(x: Any) -> Any:
+            return self.as_tensor(self.f(x[None] if batched else x)).reshape(-1)
+
+        def at_once(x: Any) -> Any:
+            n, m = of_a_point(x[0]).numel(), x.shape[1]
+            transform = torch.func.jacfwd if m <= n else torch.func.jacrev  # m passes forwards, or n backwards
+            return torch.func.vmap(transform(of_a_point))(x)
+
+        def one_by_one(x: Any) -> Any:
+            return torch.stack([torch.autograd.functional.jacobian(of_a_point, one) for one in x])
+
+        def jacobians(points: Numbers) -> Numbers:
+            x = self.tensor(points)
+            with evaluation_mode(self.f):
+                try:
+                    with quiet(), torch.no_grad():  # of the parameters; the transform has gradients of its own
+                        return as_numpy(at_once(x))
+                except Exception:  # such as an `if` on a value, which has no one answer for many points
+                    return as_numpy(one_by_one(x))
+
+        return jacobians
+
+    def tensor(self, x: Numbers) -> Any:
+        """A new tensor."""
+        return torch.tensor(np.asarray(x), dtype=self.dtype, device=self.device)
+
+    def as_tensor(self, given: Any) -> Any:
+        """What f returned as one tensor: lists are stacked, and numbers among them are as precise as f is."""
+        if isinstance(given, list | tuple):
+            return torch.stack([self.as_tensor(one) for one in given])
+        refuse_none(given)
+        if isinstance(given, float):
+            return torch.tensor(given, dtype=self.dtype, device=self.device)
+        return given if isinstance(given, torch.Tensor) else torch.as_tensor(given)
+
+
+def hosts(f: Function) -> Iterator[TorchFunction]:
+    """With the type and the device of a network's parameters; float64 before float32 where there are none."""
+    network = network_of(f)
+    if network is not None:
+        for parameter in (*network.parameters(), *network.buffers()):
+            if parameter.is_floating_point():
+                yield TorchFunction(f, parameter.dtype, parameter.device)
+                return
+    yield TorchFunction(f, torch.float64)
+    yield TorchFunction(f, torch.float32)
+
+
+def network_of(f: Function) -> Any:
+    """The network that f is, or is a method of; else None."""
+    for thing in (f, getattr(f, "__self__", None)):
+        if isinstance(thing, torch.nn.Module):
+            return thing
+    return None
+
+
+@contextmanager
+def evaluation_mode(f: Function) -> Iterator[None]:
+    """Dropout and batch norm as they are used after training; all parts of the network are put back as they were."""
+    network = network_of(f)
+    training = [] if network is None else [part for part in network.modules() if part.training]
+    if not training:
+        yield
+        return
+    before = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(before)
+        for part in network.modules():
+            part.training = False
+        for part in training:
+            part.training = True
+
+
+def as_numpy(tensor: Any) -> Numbers:
+    """A copy without history, of the same type where NumPy has it."""
+    tensor = tensor.detach().cpu()
+    return np.array((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())

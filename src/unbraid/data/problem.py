@@ -1,0 +1,410 @@
+"""What goes in: sample points X, values F, Jacobians J, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.data.checks import (
+    ARRAYS,
+    Missing,
+    as_names,
+    check_finite,
+    check_missing,
+    check_shapes,
+    counted,
+    fits_sample_layout,
+    is_mapped,
+    numbers,
+    read_only,
+    samples_of,
+)
+from unbraid.data.dask_arrays import Chunks, aligned, gathered, indices, is_lazy, lazy_samples
+from unbraid.data.dask_blocks import Held
+from unbraid.data.known import Known, all_known, checked, known_of
+from unbraid.data.reductions import total
+from unbraid.errors import DataError, check_whole
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray, blocks, spread_out
+from unbraid.runtime.dask_cluster import as_client
+
+if TYPE_CHECKING:
+    from unbraid.data.functions import Derivatives, Function
+    from unbraid.runtime.progress import Callback
+
+Summand = TypeVar("Summand")
+THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
+"""How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
+
+
+class Problem:
+    """Samples of a function f: R^m -> R^n to be decoupled. Samples come first.
+
+    Parameters
+    ----------
+    X
+        (S, m), the points.
+    F
+        (S, n), the values f(x), or None.
+    J
+        (S, n, m), the Jacobians, J[s, i, k] = ∂f_i/∂x_k at x_s, or None. F and J may not both be absent.
+    weights
+        (S,), how much each sample counts in the fit, ≥ 0: a sample of weight 2 counts like two. None: all the same.
+    missing
+        ``"error"`` refuses NaN; ``"mask"`` takes NaN in F and J for entries that are not known, and leaves them out.
+    input_names, output_names
+        m and n names for reports and plots; None: those of the columns where X or F is a data frame, else none.
+
+    Notes
+    -----
+    Anything array-like is accepted and nothing is ever written to. Arrays of float64 in C order are
+    used in place, others are copied once. With one output, F may be (S,) and J may be (S, m).
+
+    Memory maps (``np.load(path, mmap_mode="r")``) stay in their files, in whatever type and order they are. Dask arrays
+    are computed a block of samples at a time, whenever they are needed; where one is given, all become Dask arrays,
+    and `X`, `F`, `J` and `weights` are such. Fits look at both only through `sum`.
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    >>> ub.Problem(X, F=np.sin(X[:, :1] + X[:, 1:]))
+    Problem(S=50 samples, m=2 inputs, n=1 output, values only)
+    """
+
+    X: Array
+    F: Array | None
+    weights: Array | None
+    input_names: tuple[str, ...] | None
+    output_names: tuple[str, ...] | None
+    home: Chunks | Held | None
+    J: Array | None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "J"):  # the last to be set: the problem is complete, and checked
+            raise DataError(f"A Problem cannot be changed: make a new one instead of setting {name}.")
+        super().__setattr__(name, value)
+
+    def __init__(
+        self,
+        X: npt.ArrayLike,
+        F: npt.ArrayLike | None = None,
+        J: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        missing: Missing = "error",
+        *,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        check_missing(missing)
+        if F is None and J is None:
+            raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
+        points = as_samples("X", X)
+        values = None if F is None else as_samples("F", F)
+        jacobians = None if J is None else as_samples("J", J)
+        points = points[:, None] if points.ndim == 1 else points
+        values = values[:, None] if values is not None and values.ndim == 1 else values
+        one_output = values is None or values.shape[-1] == 1
+        if jacobians is not None and jacobians.ndim == 2 and one_output:
+            jacobians = jacobians[:, None, :]
+        check_shapes(points, values, jacobians)
+        rows = None if weights is None else as_samples("weights", weights)
+        if rows is not None and rows.shape != points.shape[:1]:
+            S = points.shape[0]
+            raise DataError(f"weights must be (S,) = ({S},), one a sample, got shape {rows.shape}.")
+        given = {"X": points, "F": values, "weights": rows, "J": jacobians}
+        arrays = {name: array for name, array in given.items() if array is not None}
+        n = (values if values is not None else jacobians).shape[1]  # type: ignore[union-attr]
+        self.input_names = as_names("input_names", input_names, X, points.shape[1])
+        self.output_names = as_names("output_names", output_names, F, n)
+        self.home = None
+        if any(is_lazy(array) for array in arrays.values()):
+            arrays = aligned(arrays)
+            block_of = partial(unchecked, input_names=self.input_names, output_names=self.output_names)
+            self.home = Chunks(arrays, partial(block_of, complete=missing == "error"))
+        else:
+            arrays = {name: read_only(array) for name, array in arrays.items()}
+        self.X, self.F, self.weights, self.J = (arrays.get(name) for name in ARRAYS)  # type: ignore[assignment]
+        known = checked(self, missing)
+        self.__dict__.update(known=known, complete=known.entries == all_known(self).entries)
+
+    @classmethod
+    def from_paper_layout(
+        cls,
+        X: npt.ArrayLike,
+        F: npt.ArrayLike | None = None,
+        J: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        missing: Missing = "error",
+    ) -> Self:
+        """A problem from arrays as the paper (and MATLAB code) lays them out: samples last.
+
+        X is (m, S), F is (n, S), J is (n, m, S); weights and missing are as for `Problem`.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> ub.Problem.from_paper_layout(X=np.ones((2, 30)), F=np.ones((3, 30)))
+        Problem(S=30 samples, m=2 inputs, n=3 outputs, values only)
+        """
+        points = as_samples("X", X)
+        values = None if F is None else as_samples("F", F)
+        jacobians = None if J is None else as_samples("J", J)
+        for name, array, axes in (("X", points, 2), ("F", values, 2), ("J", jacobians, 3)):
+            if array is not None and array.ndim != axes:
+                layout = {"X": "(m, S)", "F": "(n, S)", "J": "(n, m, S)"}[name]
+                raise DataError(f"{name} must be {layout} in the paper's layout, got shape {array.shape}.")
+        if fits_sample_layout(points, values, jacobians):
+            raise DataError(
+                f"In the paper's layout samples come last, X (m, S), but X {points.shape} and the others "
+                "have them first: use Problem(X, F, J)."
+            )
+        return cls(
+            points.T,
+            None if values is None else values.T,
+            None if jacobians is None else np.moveaxis(jacobians, -1, 0),
+            weights,
+            missing,
+        )
+
+    @classmethod
+    def from_function(
+        cls,
+        f: Function,
+        X: npt.ArrayLike,
+        jacobian: Function | None = None,
+        *,
+        derivatives: Derivatives = "auto",
+        chunk: int | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """A problem from a function, which is evaluated at X with its Jacobian.
+
+        Parameters
+        ----------
+        f
+            Maps a point (m,) to (n,), or a batch (S, m) to (S, n); which of the two is found out. It may compute with
+            NumPy, PyTorch (an `nn.Module`, or a function of tensors) or JAX.
+        X
+            (S, m), the points.
+        jacobian
+            Maps a point (m,) to the Jacobian (n, m), or a batch to (S, n, m). It is held against differences of f at
+            three points.
+        derivatives
+            Where Jacobians come from if `jacobian` is None. "torch" and "jax": automatic differentiation.
+            "differences": five-point central differences, with a step for each input. "complex-step": Im f(x + ih) / h,
+            exact, for analytic NumPy functions that take complex numbers. "auto": automatic differentiation if f is
+            a PyTorch or JAX function, else differences.
+        chunk
+            How many points are evaluated at once. None: 1000, or 10 if f takes single points.
+        callback
+            Called with a `Progress` after a chunk, at most five times a second, and at the end of both phases, "values"
+            and "Jacobians".
+
+        Raises
+        ------
+        UnbraidError
+            If f fails or is not finite somewhere (the message says at which point), if it is random, or if the
+            Jacobians plainly contradict the values.
+
+        Notes
+        -----
+        Differences of smooth functions in double precision reach a relative error of 1e-8, mostly 1e-11; of functions
+        in single precision about 1e-5. Of functions that are noisy or rounded they are as good as that allows, and
+        refused from an estimated error of 5 % on; so are jumps. A network is
+        evaluated in evaluation mode (no dropout, batch norm with its running averages) and put back as it was, in the
+        type and on the device of its parameters; no gradients are left in them. JAX functions are evaluated in
+        float64, whatever JAX is set to. Results are float64 always.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+        >>> ub.Problem.from_function(lambda x: [np.sin(x[0] + x[1]), x[0] * x[1]], X)
+        Problem(S=50 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+
+        A point at which f fails is named:
+
+        >>> X[17] = [0.0, 0.5]
+        >>> ub.Problem.from_function(lambda x: 1.0 / x[0], X)
+        Traceback (most recent call last):
+        unbraid.errors.DataError: f gave inf at X[17] = [0. , 0.5]: remove that sample, or repair the function there.
+        """
+        from unbraid.data.functions import sample_function
+
+        points = numbers("X", X)
+        points = points[:, None] if points.ndim == 1 else points
+        if points.ndim != 2:
+            raise DataError(f"X must be (S, m), got shape {points.shape}.")
+        check_finite("X", points)
+        F, J = sample_function(f, points, jacobian, derivatives, chunk, callback)
+        return cls(points, F, J, input_names=as_names("input_names", None, X, points.shape[1]))
+
+    @property
+    def S(self) -> int:
+        """How many samples."""
+        return int(self.X.shape[0])
+
+    @property
+    def m(self) -> int:
+        """How many inputs."""
+        return int(self.X.shape[1])
+
+    @property
+    def n(self) -> int:
+        """How many outputs."""
+        known = self.F if self.F is not None else self.J
+        assert known is not None
+        return int(known.shape[1])
+
+    @cached_property
+    def known(self) -> Known:
+        """How many entries of F and J are known, output by output."""
+        return self.sum(known_of)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all entries of F and J are known."""
+        return self.known.entries == all_known(self).entries
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its arrays are NumPy's own: no memory map, and no Dask array."""
+        return self.home is None and not any(is_mapped(getattr(self, name)) for name in ARRAYS)
+
+    def sum(
+        self,
+        function: Callable[Concatenate[Problem, ...], Summand],
+        *arguments: Any,
+        entries: int | None = None,
+    ) -> Summand:
+        """The sum of ``function(block, *arguments)`` over blocks of the samples, each a problem in memory.
+
+        Blocks are float64 in C order, whatever the arrays are. `entries` is how many numbers the function holds at a
+        time per sample, from which follows how long a block is; None: what there is of a sample.
+        """
+        if self.home is not None:
+            return self.home.sum(function, arguments, entries)
+        per_sample = self.m + self.n * (1 + self.m) if entries is None else entries
+        return total(function(self.part(part), *arguments) for part in blocks(self.S, per_sample))
+
+    def part(self, part: slice | IndexArray) -> Problem:
+        """Some samples of NumPy arrays as float64, not checked again; of float64 in C order, a slice is a view."""
+        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
+        return unchecked(
+            **{name: np.ascontiguousarray(array[part], dtype=np.float64) for name, array in arrays.items()},
+            complete=self.__dict__.get("complete", False),
+            input_names=self.input_names,
+            output_names=self.output_names,
+        )
+
+    def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
+        """The problem of some of the samples; of Dask arrays it is brought into memory.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> problem.take(slice(80))
+        Problem(S=80 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
+        if self.home is None:
+            arrays = {name: array[index] for name in ARRAYS if (array := getattr(self, name)) is not None}
+        else:
+            arrays = gathered(self.home, indices(index, self.S))
+        missing: Missing = "error" if self.complete else "mask"
+        return Problem(**arrays, missing=missing, input_names=self.input_names, output_names=self.output_names)
+
+    def thinned(self, most: int | None = None) -> Problem:
+        """The problem of at most so many of the samples, in memory: spread evenly, and drawn with a fixed seed.
+
+        It is this one where that is in memory and small enough already. None: at most 100,000 samples, and fewer where
+        they would take more than 256 MB.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> problem.thinned(30)
+        Problem(S=30 samples, m=2 inputs, n=2 outputs, values and Jacobians)
+        """
+        index = self.thinning(most)
+        return self if index is None else self.take(index)
+
+    def thinning(self, most: int | None = None) -> IndexArray | None:
+        """The numbers of the samples that `thinned` keeps; None: all, as they are."""
+        if most is None:
+            most = min(THIN_SAMPLES, max(LEAST_SAMPLES, THIN_ENTRIES // (self.m + self.n * (1 + self.m))))
+        check_whole("most", most, 1)
+        if most >= self.S and self.in_memory:
+            return None
+        return spread_out(self.S, most)
+
+    def on(self, client: Any = None) -> Problem:
+        """The same problem with its blocks on the workers of a Dask cluster, where they are computed once and stay.
+
+        `client` is a `distributed.Client`, or a scheduler's address; None: the cluster that has the arrays already, or
+        Dask's default one. A problem of NumPy arrays, or without a cluster, is returned as it is.
+        """
+        client = as_client(client) if client is not None else getattr(self.home, "client", None)
+        if self.home is None or client is None or (isinstance(self.home, Held) and self.home.client is client):
+            return self
+        chunks = self.home.chunks if isinstance(self.home, Held) else self.home
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__, home=Held(client, chunks))
+        return other
+
+    def counting(self) -> Problem:
+        """The problem of the samples that count: of weight above 0, with something known.
+
+        Samples in files and Dask arrays stay where they are; those that do not count add nothing to sums.
+        """
+        if not self.in_memory:
+            return self
+        counts = np.ones(self.S, dtype=bool) if self.weights is None else self.weights > 0.0
+        if not self.complete:
+            arrays = [array for array in (self.F, self.J) if array is not None]
+            for part in blocks(self.S, self.n * (1 + self.m)):
+                some = [~np.isnan(array[part].reshape(len(array[part]), -1)).all(axis=1) for array in arrays]
+                counts[part] &= np.any(some, axis=0)
+        return self if counts.all() else self.take(counts)
+
+    def __repr__(self) -> str:
+        have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}
+        more = [] if self.weights is None else ["weighted"]
+        if not self.complete:
+            share = 1.0 - self.known.entries / all_known(self).entries
+            more.append(f"{100.0 * share:.2g} % missing")
+        if self.home is not None:
+            where = " on a cluster" if isinstance(self.home, Held) else ""
+            more.append(f"in {counted(len(self.home.lengths), 'block')}{where}")
+        return (
+            f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, n={counted(self.n, 'output')}, "
+            f"{', '.join([have[self.F is not None, self.J is not None], *more])})"
+        )
+
+
+def as_samples(name: str, given: Any) -> Any:
+    """An array of real numbers, one row a sample: in memory, in a file, or Dask's."""
+    return lazy_samples(name, given) if is_lazy(given) else samples_of(name, given)
+
+
+def unchecked(
+    X: Array,
+    F: Array | None = None,
+    J: Array | None = None,
+    weights: Array | None = None,
+    *,
+    complete: bool,
+    input_names: tuple[str, ...] | None,
+    output_names: tuple[str, ...] | None,
+) -> Problem:
+    """A problem of arrays that are known to belong together; `complete`: nothing is known to be missing."""
+    some = object.__new__(Problem)
+    some.__dict__.update(X=X, F=F, weights=weights, input_names=input_names, output_names=output_names, home=None, J=J)
+    if complete:
+        some.__dict__["complete"] = True
+    return some

@@ -1,0 +1,175 @@
+"""What solvers ask of samples: sums over blocks, and a few numbers about all of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, TypeVar
+
+import numpy as np
+
+from unbraid.data.reductions import Extremes
+from unbraid.kernels.arrays import Array, IndexArray, blocks
+
+if TYPE_CHECKING:
+    from unbraid.data.in_memory import Samples
+
+Summand = TypeVar("Summand")
+
+
+class ValueSums(NamedTuple):
+    """Sums over samples of the values: weighted, and the weights of those that are known; (..., 1, n) each."""
+
+    values: Array
+    weight: Array
+
+
+class SampleSet(ABC):
+    """All samples of a fit, in the solver's units.
+
+    Attributes
+    ----------
+    weight
+        (n·m,), turns Jacobians in the user's units into the solver's.
+    has_values, has_jacobians
+        What is given.
+    """
+
+    weight: Array
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many samples: S."""
+
+    @property
+    @abstractmethod
+    def m(self) -> int:
+        """How many inputs."""
+
+    @property
+    def n(self) -> int:
+        """How many outputs."""
+        return int(self.weight.shape[-1]) // self.m
+
+    @property
+    @abstractmethod
+    def has_values(self) -> bool:
+        """Whether there is F."""
+
+    @property
+    @abstractmethod
+    def has_jacobians(self) -> bool:
+        """Whether there is J."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all entries are known."""
+
+    @abstractmethod
+    def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
+        """Σ function(block, *arguments); `width` is how many branches the function looks at."""
+
+    @abstractmethod
+    def gathered(self) -> Samples:
+        """All samples in memory, for solvers that cannot do with sums."""
+
+    @abstractmethod
+    def with_values_less(self, center: Array) -> SampleSet:
+        """The same samples with F - center, center being (..., 1, n)."""
+
+    @cached_property
+    def centred(self) -> SampleSet:
+        """The same samples with values less their mean, as an output offset leaves them."""
+        if not self.has_values:
+            return self
+        other = self.with_values_less(self.mean_values)
+        other.__dict__["jacobian_norm"] = self.jacobian_norm
+        return other
+
+    @abstractmethod
+    def without_values(self) -> SampleSet:
+        """The same samples with Jacobians only."""
+
+    @property
+    @abstractmethod
+    def knot_inputs(self) -> Array:
+        """X of the samples that say where knots go, (..., at most sizes.KNOT_SAMPLES, m)."""
+
+    def take(self, index: IndexArray) -> SampleSet:
+        """The samples of some of the starts: the same for all unless they are stacked."""
+        return self
+
+    @cached_property
+    def jacobian_norm(self) -> Array:
+        """‖J‖², 0 without Jacobians; like every sum over samples it is weighted, and over what is known."""
+        return self.sum(jacobian_square, width=1) if self.has_jacobians else np.zeros(())
+
+    @cached_property
+    def _value_sums(self) -> ValueSums:
+        return self.sum(value_sums, width=1)
+
+    @cached_property
+    def mean_values(self) -> Array:
+        """The mean of F over what is known of it, (..., 1, n)."""
+        sums = self._value_sums
+        return sums.values / np.where(sums.weight > 0.0, sums.weight, 1.0)
+
+    @property
+    def known_weight(self) -> Array:
+        """The weight of the values that are known, by outputs: (..., 1, n), at least 1."""
+        return np.where(self._value_sums.weight > 0.0, self._value_sums.weight, 1.0)
+
+    @cached_property
+    def values_norm(self) -> Array:
+        """‖F‖², (...)."""
+        return self.sum(values_square, width=1)
+
+    @cached_property
+    def norm(self) -> Array:
+        """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
+        square = self.jacobian_norm if self.has_jacobians or not self.has_values else self.centred.values_norm
+        return np.where(square > 0.0, square, 1.0)
+
+    def inputs_for_knots(self, W0: Array) -> Array:
+        """Branch inputs u (B, r, ·) for placing knots on: of all samples, or of some and the ends of all."""
+        u = W0 @ self.knot_inputs.mT
+        if u.shape[-1] == self.size:
+            return u
+        ends = self.input_ends(W0)
+        return np.concatenate([u, ends.least[..., None], ends.largest[..., None]], axis=-1)
+
+    def input_ends(self, W0: Array) -> Extremes:
+        """The range of u = W0 x over all samples, (B, r) each."""
+        return self.sum(input_ends, W0, width=W0.shape[-2])
+
+
+def input_ends(block: Samples, W0: Array) -> Extremes:
+    """The range of u = W0 x, (B, r) each."""
+    u = W0 @ block.X.mT
+    return Extremes(u.min(axis=-1), u.max(axis=-1))
+
+
+def jacobian_square(block: Samples) -> Array:
+    """‖J‖² of a block, (...)."""
+    J, squares = block.jacobians, np.zeros((*block.jacobians.shape[:-2], block.weight.shape[-1]))
+    for part in blocks(block.size, J.shape[-1]):
+        some = J[..., part, :]
+        squares += np.einsum("...si,...si->...i", some, block.weighted_jacobian(some, part))
+    return np.asarray(np.sum(squares * block.weight**2, axis=-1))
+
+
+def value_sums(block: Samples) -> ValueSums:
+    """Of a block's values."""
+    F = block.values
+    return ValueSums(
+        block.weighted_values(F).sum(axis=-2, keepdims=True),
+        block.weighted_values(np.ones_like(F)).sum(axis=-2, keepdims=True),
+    )
+
+
+def values_square(block: Samples) -> Array:
+    """‖F‖² of a block, (...)."""
+    return np.asarray(np.sum(block.values * block.weighted_values(block.values), axis=(-2, -1)))

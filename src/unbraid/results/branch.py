@@ -1,0 +1,217 @@
+"""One univariate function of a decoupled model."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import polynomial
+
+from unbraid.bases import Basis, Placement
+from unbraid.bases.constraints import CONSTRAINTS, Constraint, describe
+from unbraid.errors import SettingError
+from unbraid.kernels.arrays import Array, IndexArray
+
+
+class Branch(ABC):
+    """A univariate function g with its derivative and the range of inputs it was learned on."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> tuple[float, float]:
+        """The range (lo, hi) of u seen in training."""
+
+    @property
+    def knots(self) -> Array:
+        """The points, ends included, at which its pieces meet; none where it has no pieces."""
+        return np.zeros(0)
+
+    @abstractmethod
+    def __call__(self, u: npt.ArrayLike) -> Array:
+        """g(u), of the shape of u."""
+
+    @abstractmethod
+    def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
+        """The first or second derivative of g at u, of the shape of u."""
+
+    @abstractmethod
+    def certified(self, constraint: Constraint) -> bool:
+        """Whether the constraint is guaranteed on the whole domain, decided from coefficients."""
+
+
+@dataclass(frozen=True, repr=False)
+class FittedBranch(Branch):
+    """A branch in a placed basis. Outside its domain it goes on as `continuation` says.
+
+    Attributes
+    ----------
+    basis
+        The specification, e.g. `BSpline(df=12)`.
+    placement
+        The basis placed on the training inputs (no leading axes).
+    coordinates
+        (K,), the function in the placement's own coordinates; `coefficients` has the paper's.
+    """
+
+    basis: Basis
+    placement: Placement
+    coordinates: Array
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        low, high = self.placement.domain()
+        return float(low), float(high)
+
+    @property
+    def knots(self) -> Array:
+        return self.placement.knots()
+
+    @property
+    def coefficients(self) -> Array:
+        """The paper's coefficients c, with c[0] the constant: (K,)."""
+        return self.basis.paper_coefficients(self.placement, self.coordinates)
+
+    def __call__(self, u: npt.ArrayLike) -> Array:
+        points = np.asarray(u, dtype=np.float64)
+        at, beyond = self._inside(points)
+        value = self.placement.evaluate(self.coordinates, at)
+        for outside, continuation in self._outside(beyond):
+            value[outside] += continuation.value(beyond[outside])
+        return value.reshape(points.shape)
+
+    def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
+        if order not in (1, 2):
+            raise SettingError(f"order must be 1 or 2, got {order!r}.")
+        points = np.asarray(u, dtype=np.float64)
+        at, beyond = self._inside(points)
+        result = self.placement.evaluate(self.coordinates, at, order)
+        for outside, continuation in self._outside(beyond):
+            result[outside] = continuation.derivative(beyond[outside], order)
+        result[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
+        return result.reshape(points.shape)
+
+    @cached_property
+    def continuations(self) -> tuple[Continuation, Continuation]:
+        """How it goes on below its domain, and above."""
+        low, high = self.domain
+        ends = self.placement.at(np.array([low, high]))
+        degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
+        taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        shapes = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
+        kept = [shape for shape in shapes if shape.holds(self.placement, self.coordinates)]
+        (below, above), (down, up) = np.stack(taylor, axis=-1), map(float, reaches)
+        return Continuation.keeping(below, down, -1, kept), Continuation.keeping(above, up, 1, kept)
+
+    def certified(self, constraint: Constraint) -> bool:
+        if not isinstance(constraint, Constraint):
+            raise SettingError(f"constraint must be one such as ub.Increasing(), got {describe(constraint)}.")
+        return constraint.holds(self.placement, self.coordinates)
+
+    def _inside(self, points: Array) -> tuple[object, Array]:
+        """The nearest points of the domain, prepared, and how far each given point lies beyond it."""
+        flat = points.ravel()
+        inside = np.clip(flat, *self.domain)
+        return self.placement.at(inside), flat - inside
+
+    def _outside(self, beyond: Array) -> Iterator[tuple[IndexArray, Continuation]]:
+        """The points below the domain with the continuation there, then those above."""
+        for side, outside in enumerate((np.flatnonzero(beyond < 0.0), np.flatnonzero(beyond > 0.0))):
+            if outside.size:
+                yield outside, self.continuations[side]
+
+    def __repr__(self) -> str:
+        low, high = self.domain
+        return f"FittedBranch({self.basis!r} on [{low:.4g}, {high:.4g}])"
+
+
+@dataclass(frozen=True)
+class FunctionBranch(Branch):
+    """A branch given by formulas: the truth of a data set, say.
+
+    Attributes
+    ----------
+    value, slope
+        Functions of an array, elementwise.
+    formula
+        What to print.
+    domain
+        The range of inputs of interest.
+    """
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    formula: str
+    domain: tuple[float, float] = (-np.inf, np.inf)
+
+    def __call__(self, u: npt.ArrayLike) -> Array:
+        return self.value(np.asarray(u, dtype=np.float64))
+
+    def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
+        if order != 1:
+            raise SettingError(f"A branch given by a formula has its first derivative only, got order={order!r}.")
+        return self.slope(np.asarray(u, dtype=np.float64))
+
+    def certified(self, constraint: Constraint) -> bool:
+        """Always False: a formula has no coefficients to decide from."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"FunctionBranch({self.formula})"
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """The continuation beyond one end.
+
+    Attributes
+    ----------
+    powers
+        (q + 1,), p in powers of h.
+    reach
+        ρ.
+    """
+
+    powers: Array
+    reach: float
+
+    @classmethod
+    def keeping(cls, powers: Array, reach: float, outwards: int, shapes: Sequence[Constraint]) -> Continuation:
+        """The polynomial for as far as it keeps the shapes, in the direction `outwards` (1 or -1), and no further."""
+        along = powers * float(outwards) ** np.arange(len(powers))
+        for shape in shapes:
+            bent = shape.sign * outwards**shape.order * polynomial.polyder(along, shape.order)
+            reach = first_negative(bent, reach)
+        return cls(powers, reach)
+
+    def value(self, h: Array) -> Array:
+        """g(e + h) - g(e), where h points outwards."""
+        bent = np.clip(h, -self.reach, self.reach)
+        with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
+            return np.asarray(bent * polynomial.polyval(bent, self.powers[1:]) + self._slope(bent) * (h - bent))
+
+    def derivative(self, h: Array, order: int) -> Array:
+        """The first or second derivative at e + h."""
+        if order == 1:
+            return self._slope(np.clip(h, -self.reach, self.reach))
+        curved = polynomial.polyval(np.clip(h, -self.reach, self.reach), polynomial.polyder(self.powers, 2))
+        return np.where(np.abs(h) <= self.reach, curved, 0.0)
+
+    def _slope(self, bent: Array) -> Array:
+        return np.asarray(polynomial.polyval(bent, polynomial.polyder(self.powers)))
+
+
+def first_negative(powers: Array, reach: float) -> float:
+    """The first h in [0, reach] from which on a polynomial is negative; `reach` if there is none."""
+    if len(powers) < 2 or not np.any(powers[1:]):
+        return 0.0 if powers[0] < 0.0 else reach
+    scaled = np.trim_zeros(powers * reach ** np.arange(len(powers)), "b")  # zeros of a polynomial in h / reach
+    zeros = polynomial.polyroots(scaled) if len(scaled) > 1 else np.zeros(0)
+    inside = np.sort([zero.real for zero in zeros if abs(zero.imag) < 1e-8 and 0.0 < zero.real < 1.0])
+    edges = np.array([0.0, *inside, 1.0])
+    negative = polynomial.polyval(0.5 * (edges[1:] + edges[:-1]), scaled) < 0.0
+    return float(edges[np.argmax(negative)]) * reach if negative.any() else reach

@@ -1,0 +1,227 @@
+"""The result of a decoupling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unbraid.data.checks import counted
+from unbraid.data.problem import Problem
+from unbraid.data.reductions import weighed
+from unbraid.errors import DataError, SettingError
+from unbraid.kernels.arrays import Array
+from unbraid.metrics import ratio
+from unbraid.results.asked import Asked
+from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Status, Trace
+from unbraid.runtime.files import StrPath
+
+if TYPE_CHECKING:
+    from unbraid.bases import Basis
+    from unbraid.bases.constraints import Constraint
+
+AGREEING = 5.0
+"""Degrees within which all directions of a start must meet the best start's to count as the same solution."""
+
+
+@dataclass(frozen=True, repr=False)
+class StartSummary:
+    """How one start ended.
+
+    Attributes
+    ----------
+    objective
+        Its best relative objective.
+    sweeps
+        How many sweeps it made.
+    status
+        How it ended.
+    angle
+        The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched.
+    match
+        Its factor match score with the best start (`metrics.factor_match`), in the solver's units.
+    finished
+        False if it was left after the search, because others were better, or enough had agreed.
+    """
+
+    objective: float
+    sweeps: int
+    status: Status
+    angle: float
+    match: float
+    finished: bool = True
+
+    def __repr__(self) -> str:
+        ended = f"objective {self.objective:.3g} after {counted(self.sweeps, 'sweep')}"
+        cut = self.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
+        how = self.status.name if self.finished or cut else "left after the search"
+        return f"StartSummary({ended}, {self.angle:.2g}° from the best, {how})"
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """A decoupled model, and how it came about.
+
+    Attributes
+    ----------
+    model
+        The `DecoupledModel`, in the user's units.
+    status
+        How the best start ended, or what cut the search short (Ctrl-C, the time limit); its text is advice.
+    jacobian_error
+        Error(J) of the paper on the samples, or None without Jacobians.
+    output_errors
+        e_i of the paper on the samples, in %, (n,), or None without values.
+    objective
+        ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units; with values alone ‖F - F̂‖² over ‖F - mean F‖².
+    trace
+        What happened in the best start, sweep by sweep.
+    starts
+        How every start ended, best first. With values alone: the first, coarse fit, from which only the best go on.
+    seconds
+        How long it took.
+    method, basis, constraints
+        What was used.
+    notes
+        Anything else worth knowing, in sentences.
+    problem
+        The samples as they were given, those of weight 0 among them; None where they were dropped, as by
+        `without_problem`.
+    asked
+        The arguments of `decouple`, to repeat the fit; None where it came about in another way.
+    """
+
+    model: DecoupledModel
+    status: Status
+    jacobian_error: float | None
+    output_errors: Array | None
+    objective: float
+    trace: Trace
+    starts: tuple[StartSummary, ...]
+    seconds: float
+    method: str
+    basis: Basis
+    constraints: tuple[Constraint | None, ...]
+    notes: tuple[str, ...] = field(default=())
+    problem: Problem | None = None
+    asked: Asked | None = None
+
+    def without_problem(self) -> Fit:
+        """The same without the samples, to be kept where they are too large to keep."""
+        return replace(self, problem=None)
+
+    def report(self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None) -> None:
+        """Write a page about this fit: one HTML file that needs nothing else, for a browser, a phone or paper.
+
+        Parameters
+        ----------
+        path
+            Where it goes, `report.html`, say. It is written whole or not at all.
+        truth
+            A known model; its branches are drawn under those that were found.
+        problem
+            What was fitted, where the fit does not remember it.
+
+        Raises
+        ------
+        UnbraidError
+            Where matplotlib or jinja2 is missing (`pip install "unbraid[report]"`), the file cannot be written, or
+            the samples are not known.
+        """
+        from unbraid.report import write_report
+
+        write_report(self, path, truth=truth, problem=problem)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None, so that it shows the text, where matplotlib or jinja2 is missing."""
+        from unbraid.report import notebook_view
+
+        return notebook_view(self)
+
+    @property
+    def agreeing(self) -> int:
+        """How many finished starts found the best start's directions, itself included: is the solution replicable."""
+        return sum(start.finished and start.angle <= AGREEING for start in self.starts)
+
+    @property
+    def agreement(self) -> str:
+        """The same in words."""
+        finished, starts = sum(start.finished for start in self.starts), len(self.starts)
+        if starts == 1:
+            return "1"
+        if finished == 0:
+            return f"{starts}, none of them finished"
+        some = f"{starts}" if finished == starts else f"{starts}, the best {finished} of them finished"
+        if finished == 1:
+            return some
+        return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
+
+    def __repr__(self) -> str:
+        errors = []
+        if self.jacobian_error is not None:
+            errors.append(f"Error(J) {self.jacobian_error:.2e}")
+        if self.output_errors is not None:
+            listed = ", ".join(f"{e:.2g}" if e < 99.5 else f"{e:.0f}" for e in self.output_errors[:6])
+            more = ", …" if len(self.output_errors) > 6 else ""
+            errors.append(f"output errors {listed}{more} %")
+        lines = [
+            f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
+            f"  model   {self.model!r}",
+            f"  method  {self.method}, {self.basis!r}",
+            f"  starts  {self.agreement}",
+            f"  status  {self.status.name}: {self.status.advice}",
+        ]
+        return "\n".join(lines + [f"  note    {note}" for note in self.notes])
+
+
+def given_problem(fit: Fit, problem: Problem | None = None) -> Problem:
+    """The given problem if it can be the fit's, else the one that the fit remembers; a sentence where there is none."""
+    problem = fit.problem if problem is None else problem
+    if problem is None:
+        raise DataError("This fit does not remember its samples: pass the problem that was fitted as `problem`.")
+    if not isinstance(problem, Problem):
+        raise SettingError(f"problem must be the ub.Problem that was fitted, got a {type(problem).__name__}.")
+    if (problem.n, problem.m) != (fit.model.n, fit.model.m):
+        raise DataError(f"problem must be the one that was fitted: {fit.model!r} does not belong to {problem!r}.")
+    return problem
+
+
+def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:
+    """Error(J) and the output errors of a model on samples, in blocks: no second J is ever built.
+
+    Where the problem has weights or gaps, sums are weighted and over what is known.
+    """
+    outputs = None if problem.F is None else value_errors(problem, model)
+    return None if problem.J is None else ratio(*problem.sum(slope_squares, model)), outputs
+
+
+def slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, float]:
+    """Weighted sums over a block of the squares of J - Ĵ and of J, of what is known."""
+    assert block.J is not None
+    rows = np.ones(block.S) if block.weights is None else block.weights
+    squares = np.square(block.J - model.jacobian(block.X)), np.square(block.J)
+    residual, norm = (float(rows @ np.nansum(square, axis=(1, 2))) for square in squares)
+    return residual, norm
+
+
+def value_errors(problem: Problem, model: DecoupledModel) -> Array:
+    """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
+    count, residual, total = problem.sum(value_squares, model)
+    spread = problem.sum(spread_squares, total / np.maximum(count, np.finfo(float).tiny))
+    parts = zip(count, residual, spread, strict=True)
+    return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) if some > 0.0 else np.nan for some, a, b in parts])
+
+
+def value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
+    """Weighted sums over a block of 1, of the squares of F - F̂, and of F, of what is known: (n,) each."""
+    assert block.F is not None
+    count, total = weighed(block.F, block.weights)
+    return count, weighed(np.square(block.F - model(block.X)), block.weights)[1], total
+
+
+def spread_squares(block: Problem, center: Array) -> Array:
+    """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
+    assert block.F is not None
+    return weighed(np.square(block.F - center), block.weights)[1]

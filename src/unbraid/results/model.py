@@ -1,0 +1,147 @@
+"""What comes out: f(x) ≈ W1 g(W0 x) + bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.data.checks import check_finite, check_known, counted, numbers, read_only
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array
+from unbraid.kernels.factors import khatri_rao
+from unbraid.results.branch import Branch
+
+WIDE = 1000
+"""Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
+
+
+class DecoupledModel:
+    """f(x) = W1 g(W0 x) + bias, with g made of r univariate branches.
+
+    Parameters
+    ----------
+    W0
+        (r, m), the directions the branches look along.
+    W1
+        (n, r), how the branches are mixed into the outputs.
+    branches
+        The r univariate functions.
+    bias
+        (n,), zero if None.
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=5, rng=0)
+    >>> truth
+    DecoupledModel(m=2 inputs, r=3 branches, n=2 outputs)
+    >>> truth(problem.X).shape, truth.jacobian(problem.X).shape
+    ((5, 2), (5, 2, 2))
+    """
+
+    def __init__(
+        self,
+        W0: npt.ArrayLike,
+        W1: npt.ArrayLike,
+        branches: Sequence[Branch],
+        bias: npt.ArrayLike | None = None,
+    ) -> None:
+        self.W0, self.W1 = read_only(numbers("W0", W0)), read_only(numbers("W1", W1))
+        self.branches = tuple(branches)
+        r = len(self.branches)
+        for name, matrix, axis in (("W0", self.W0, 0), ("W1", self.W1, 1)):
+            if matrix.ndim != 2 or matrix.shape[axis] != r:
+                shape = f"({r}, m)" if axis == 0 else f"(n, {r})"
+                raise DataError(
+                    f"{name} must be {shape} for {counted(r, 'branch', 'branches')}, got shape {matrix.shape}."
+                )
+        self.bias = read_only(np.zeros(self.n) if bias is None else numbers("bias", bias))
+        if self.bias.shape != (self.n,):
+            raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")
+        for name, array in (("W0", self.W0), ("W1", self.W1), ("bias", self.bias)):
+            check_finite(name, array)
+
+    @property
+    def m(self) -> int:
+        """How many inputs."""
+        return int(self.W0.shape[1])
+
+    @property
+    def n(self) -> int:
+        """How many outputs."""
+        return len(self.W1)
+
+    @property
+    def rank(self) -> int:
+        """How many branches."""
+        return len(self.branches)
+
+    def __call__(self, X: npt.ArrayLike) -> Array:
+        """The values at X (S, m): (S, n). A single point (m,) gives (n,)."""
+        points = self._points(X)
+        u = points @ self.W0.T
+        R = np.stack([g(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        return R @ self.W1.T + self.bias
+
+    def jacobian(self, X: npt.ArrayLike) -> Array:
+        """J(x) = W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m)."""
+        points = self._points(X)
+        u = points @ self.W0.T
+        G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
+        if self.n * self.m > WIDE:
+            return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
+        return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
+
+    def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
+        """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.
+
+        For models found from Jacobians alone, which leave one constant per output open. Values that are NaN are left
+        out, and an output without any keeps its constant.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> fit = ub.decouple(ub.Problem(problem.X, J=problem.J), rank=3, starts=4, rng=0)
+        >>> model = fit.model.through(problem.X[0], problem.F[0])
+        >>> bool(ub.metrics.output_errors(problem.F, model(problem.X)).max() < 5.0)
+        True
+        """
+        points, values = self._points(X), numbers("F", F)
+        values = values[:, None] if values.ndim == 1 == self.n and points.ndim == 2 else values
+        if values.shape != (*points.shape[:-1], self.n):
+            raise DataError(f"F must be {(*points.shape[:-1], self.n)}, one row a point, got shape {values.shape}.")
+        check_known("F", values)
+        off = (values - self(points)).reshape(-1, self.n)
+        known = ~np.isnan(off)
+        missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)
+        return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
+
+    def _points(self, X: npt.ArrayLike) -> Array:
+        points = numbers("X", X)
+        if points.ndim > 2 or points.shape[-1] != self.m:
+            raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")
+        return points
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as a `.npz` file: no pickle, and never half-written.
+
+        Read it with `DecoupledModel.load`.
+        """
+        from unbraid.results.model_file import save_model
+
+        save_model(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> DecoupledModel:
+        """Read a model that `save` has written. No code in the file is ever run."""
+        from unbraid.results.model_file import load_model
+
+        return load_model(path)
+
+    def __repr__(self) -> str:
+        branches = counted(self.rank, "branch", "branches")
+        return f"DecoupledModel(m={counted(self.m, 'input')}, r={branches}, n={counted(self.n, 'output')})"

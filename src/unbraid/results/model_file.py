@@ -1,0 +1,165 @@
+"""Models in files: `.npz`, no pickle, a schema number, written whole or not at all.
+
+Schema 1. The string array ``metadata`` is JSON text::
+
+    {"format": "unbraid-model", "schema": 1, "unbraid": "0.1.0",
+     "branches": [{"basis": "BSpline", "settings": {"df": 12, "degree": 3, "of": "value"}}, ...]}
+
+The arrays are ``W0`` (r, m), ``W1`` (n, r), ``bias`` (n,) and, for branch j = 0, 1, …, its coordinates
+``branch_j.coordinates`` (K,) with what fixes its placement: ``branch_j.breakpoints`` or ``branch_j.range``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from unbraid.bases import BASES, Basis
+from unbraid.data.checks import read_only
+from unbraid.errors import FileError, ModelFileError, UnbraidError
+from unbraid.kernels.arrays import Array
+from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import StrPath, replacing
+from unbraid.runtime.npz import ArrayFile, open_npz, write_npz
+from unbraid.version import __version__
+
+FORMAT = "unbraid-model"
+SCHEMA = 1
+LARGEST = 1 << 30
+"""Bytes that a model may unpack to: 1 GiB, some 130 million coefficients."""
+
+
+def save_model(model: DecoupledModel, path: StrPath) -> None:
+    """Write a model to exactly `path`; an older file there stays as it is until the new one is whole."""
+    arrays: dict[str, Array] = {"W0": model.W0, "W1": model.W1, "bias": model.bias}
+    described = []
+    for j, branch in enumerate(model.branches):
+        fitted = check_storable(j, branch)
+        described.append({"basis": type(fitted.basis).__name__, "settings": dataclasses.asdict(fitted.basis)})  # type: ignore[call-overload]
+        arrays[f"branch_{j}.coordinates"] = fitted.coordinates
+        arrays |= {f"branch_{j}.{name}": array for name, array in fitted.placement.arrays().items()}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ModelFileError(f"This model cannot be saved: {name} has entries that are NaN or infinite.")
+    metadata = {"format": FORMAT, "schema": SCHEMA, "unbraid": __version__, "branches": described}
+    text = json.dumps(metadata, allow_nan=False, default=lambda number: number.item())  # NumPy's integers, too
+    try:
+        with replacing(path) as file:
+            write_npz(file, {"metadata": np.array(text), **arrays})
+    except FileError as error:
+        raise ModelFileError(str(error)) from error
+
+
+def check_storable(j: int, branch: Branch) -> FittedBranch:
+    """Refuse branches that a file cannot hold."""
+    if not isinstance(branch, FittedBranch):
+        raise ModelFileError(
+            f"This model cannot be saved: branch {j} is {branch!r}, and a file holds coefficients, not Python "
+            "functions; save a model that `decouple` has fitted to it."
+        )
+    if BASES.get(type(branch.basis).__name__) is not type(branch.basis):
+        raise ModelFileError(
+            f"This model cannot be saved: the basis of branch {j}, {branch.basis!r}, is not in unbraid.bases.BASES; "
+            "add it there, so that it can be found when the file is read."
+        )
+    return branch
+
+
+def load_model(path: StrPath) -> DecoupledModel:
+    """Read a model that `save_model` has written; anything else is refused with a sentence."""
+    try:
+        with open_npz(path) as file:
+            branches = read_metadata(file)
+            r = len(branches)
+            W0, W1 = read_floats(file, "W0", (r, None)), read_floats(file, "W1", (None, r))
+            bias = read_floats(file, "bias", (W1.shape[0],))
+            return DecoupledModel(W0, W1, [read_branch(file, j, one) for j, one in enumerate(branches)], bias)
+    except ModelFileError:
+        raise
+    except FileError as error:
+        raise ModelFileError(str(error)) from error
+
+
+def read_metadata(file: ArrayFile) -> list[Any]:
+    """The descriptions of the branches, once the file has proved to be a model of a known schema."""
+    if "metadata" not in file.names:
+        raise ModelFileError(f"{file.path} is not an unbraid model: it holds {file.holds()}.")
+    file.check_size(LARGEST)
+    array = file.read("metadata")
+    try:
+        if array.dtype.kind != "U" or array.ndim != 0:
+            raise ValueError
+        metadata = json.loads(str(array))
+        foreign = metadata["format"] != FORMAT
+    except (ValueError, TypeError, KeyError, RecursionError):
+        foreign = True
+    if foreign:
+        raise ModelFileError(
+            f"{file.path} is not an unbraid model: it holds {file.holds()}, but its metadata are not this library's."
+        )
+    schema = metadata.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise damaged(file, f"its schema number is {schema!r}")
+    if schema > SCHEMA:
+        made = metadata.get("unbraid")
+        by = f" by unbraid {made}" if isinstance(made, str) else ""
+        raise ModelFileError(
+            f"{file.path} was written{by} in schema {schema}, and this version ({__version__}) reads up to schema "
+            f"{SCHEMA}: upgrade unbraid."
+        )
+    branches = metadata.get("branches")
+    if not isinstance(branches, list) or not branches:
+        raise damaged(file, "its metadata describe no branches")
+    return branches
+
+
+def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
+    """Branch j, every array checked against the basis."""
+    basis = read_basis(file, j, described)
+    coordinates = read_floats(file, f"branch_{j}.coordinates", (basis.size,))
+    arrays = {}
+    for name, like in basis.place(np.array([0.0, 1.0])).arrays().items():
+        where = f"branch_{j}.{name}"
+        arrays[name] = read_floats(file, where, like.shape)
+        if not np.all(arrays[name][:-1] < arrays[name][1:]):
+            raise damaged(file, f"{where} is not strictly increasing")
+    return FittedBranch(basis, basis.placement_from(arrays), coordinates)
+
+
+def read_basis(file: ArrayFile, j: int, described: Any) -> Basis:
+    """The basis of branch j from its description."""
+    name, settings = (
+        (described.get("basis"), described.get("settings")) if isinstance(described, dict) else (None, None)
+    )
+    if not isinstance(name, str) or not isinstance(settings, dict):
+        raise damaged(file, f"the description of branch {j} has no basis")
+    if name not in BASES:
+        raise damaged(file, f"branch {j} has the basis {name!r:.80}, and this version knows {', '.join(BASES)}")
+    kind = BASES[name]
+    if settings.keys() != {field.name for field in dataclasses.fields(kind)}:  # type: ignore[arg-type]
+        raise damaged(file, f"the settings of branch {j} are not those of {name}")
+    try:
+        return kind(**settings)
+    except UnbraidError as error:
+        raise damaged(file, f"the basis of branch {j} is refused, {str(error).rstrip('.')}") from error
+
+
+def read_floats(file: ArrayFile, name: str, shape: tuple[int | None, ...]) -> Array:
+    """An array of finite float64 of that shape."""
+    if name not in file.names:
+        raise damaged(file, f"the array {name} is missing")
+    array = file.read(name, shape)
+    if array.dtype.kind != "f" or array.dtype.itemsize != 8:
+        raise damaged(file, f"{name} has dtype {array.dtype}, not float64")
+    if not np.isfinite(array).all():
+        raise damaged(file, f"{name} has entries that are NaN or infinite")
+    return read_only(array.astype(np.float64, copy=False))
+
+
+def damaged(file: ArrayFile, what: str) -> ModelFileError:
+    """The error about a model file that contradicts itself."""
+    return ModelFileError(f"{file.path} is not a usable unbraid model: {what}.")

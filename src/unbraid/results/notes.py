@@ -1,0 +1,120 @@
+"""What a user should know about a fit beside its status, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from unbraid.data.problem import Problem
+from unbraid.data.reductions import extremes, inputs
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.fit import AGREEING, StartSummary
+from unbraid.results.outcome import Status
+from unbraid.runtime.text import shown
+
+POOR = 100.0 * 0.5**0.5
+"""An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
+CONTRADICTED = 130.0
+"""An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
+GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
+"""An Error(J) below and an output error in % above these do not go together."""
+
+
+def notes_on(
+    problem: Problem,
+    coefficients: int,
+    starts: Sequence[StartSummary],
+    status: Status,
+    jacobian_error: float | None,
+    output_errors: Array | None,
+) -> tuple[str, ...]:
+    """All of them; `coefficients` is what the model has beside its bias."""
+    return tuple(
+        note
+        for notes in (
+            on_data(problem, status),
+            on_unknowns(problem, coefficients),
+            on_errors(problem, jacobian_error, output_errors),
+            on_starts(starts, status),
+        )
+        for note in notes
+    )
+
+
+def on_data(problem: Problem, status: Status) -> Iterator[str]:
+    """What is missing."""
+    if problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any():
+        yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
+    if problem.F is None and status is not Status.UP_TO_CONSTANTS:
+        yield (
+            "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
+            "which fit.model.through(X, F) sets from values."
+        )
+    if problem.known.values is not None:
+        open_constants = np.flatnonzero(problem.known.values == 0)
+        if open_constants.size:
+            yield (
+                f"No value of {named(problem, open_constants)} is known: Jacobians leave its "
+                "constant open, which fit.model.through(X, F) sets from values."
+            )
+    if problem.J is None:
+        yield (
+            "Values alone: the search began with rough Jacobians from neighbouring samples, the fit is to the values. "
+            "Jacobians, where they can be had, make it easier and better."
+        )
+
+
+def elsewhere(block: Problem, point: Array) -> int:
+    """How many samples of a block are not at a point."""
+    return int(np.count_nonzero((point != block.X).any(axis=1)))
+
+
+def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
+    """Whether the data can determine the model at all."""
+    numbers = problem.known.entries
+    if coefficients > numbers / 2:
+        yield (
+            f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "
+            "about new points: use a smaller df, fewer branches, or more samples."
+        )
+
+
+def on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
+    """Whether the model explains the data."""
+    if output_errors is None:
+        return
+    worst = float(np.nanmax(output_errors, initial=0.0))
+    if jacobian_error is not None and jacobian_error < GOOD_SLOPES and worst > BAD_VALUES:
+        yield (
+            "Jacobians are fitted well and values are not: F and J do not seem to belong together. Check the units "
+            "and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+        )
+    elif jacobian_error is not None and worst > CONTRADICTED:
+        yield (
+            "The values are predicted worse than by their mean, so F and J seem to contradict each other: check the "
+            "units and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+        )
+    elif worst > POOR:
+        which = named(problem, np.flatnonzero(output_errors > POOR))
+        yield f"The model explains little of {which}: try a larger rank or df, or more starts."
+
+
+def named(problem: Problem, which: IndexArray) -> str:
+    """The first of some outputs: 'output 1, 2', or by their names."""
+    names = problem.output_names
+    if names is None:
+        return f"output {', '.join(str(i + 1) for i in which[:6])}"
+    return ", ".join(shown(names[i]).strip() or f"output {i + 1}" for i in which[:6])
+
+
+def on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:
+    """Whether others found the same directions; not asked where the search was cut short."""
+    finished = [start for start in starts if start.finished]
+    agreeing = sum(start.angle <= AGREEING for start in finished)
+    cut = status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
+    if not cut and len(finished) >= 2 and agreeing <= max(1, len(finished) // 4):
+        yield (
+            f"Only {agreeing} of {len(finished)} finished starts found these directions, so they may not be the only "
+            "ones: try another rank, more samples, or more starts."
+        )

@@ -1,0 +1,43 @@
+"""What this process does for speed: BLAS on one thread, and memory of freed arrays kept.
+
+One BLAS thread is faster than two on the small products of a sweep.
+
+Dask tells the processes of its workers to give memory back at once (`MALLOC_TRIM_THRESHOLD_`), which is right for
+chunks and wrong for blocks: a sum makes and frees arrays of half a megabyte thousands of times, and when each of them
+is new to the system, most of the time goes into handing out pages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import AbstractContextManager, suppress
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def single_blas_thread() -> AbstractContextManager[Any]:
+    """Limit BLAS to one thread inside the `with` block."""
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limit
+
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""What glibc calls these settings."""
+KEPT = 1 << 25
+"""Bytes that are kept at most, and the size of an array from which on it is given back nevertheless."""
+
+
+@cache
+def keep_freed_arrays() -> None:
+    """From now on, for this process; where its C library is not glibc, nothing changes."""
+    with suppress(OSError, AttributeError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(TRIM_THRESHOLD, 2 * KEPT)
+        set_option(MMAP_THRESHOLD, KEPT)

@@ -1,0 +1,322 @@
+"""What a fit is worth: is the decoupling unique, do starts agree, which branches are alike, which matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.data.checks import counted
+from unbraid.data.in_memory import Samples
+from unbraid.data.problem import Problem
+from unbraid.data.units import Units, positive
+from unbraid.errors import SettingError
+from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.metrics import angles_between
+from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
+from unbraid.results.model import DecoupledModel
+from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique, in_units
+from unbraid.solvers.gauge import row_lengths
+from unbraid.solvers.loop import Iterates
+
+PARALLEL = 5.0
+"""Degrees below which two directions count as parallel."""
+CANCELLING = 0.01
+"""Two branches cancel where the square of their sum is below this share of their squares' sum."""
+NEGLIGIBLE = 1e-3
+"""A share of what there is to explain below which a branch hardly matters."""
+EXPLAINED = 5.0
+"""An error in %, of the worst output or of the slopes, from which on a smaller rank is no advice."""
+TWICE = 2.0
+"""A share from which on its number says nothing but that branches cancel."""
+AS_LOW, ZERO = 1.05, 1e-20
+"""Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
+SAME = 0.99
+"""A factor match score from which on two starts have found the same decoupling."""
+
+
+class ParallelPair(NamedTuple):
+    """Two branches that look along about the same direction.
+
+    `one` and `other` count from 0; `angle` is in degrees, in balanced units. They are `cancelling` where their sum is
+    small against both, and `mergeable` where one branch would do for both: their mix of outputs is the same, or
+    their curve is.
+    """
+
+    one: int
+    other: int
+    angle: float
+    cancelling: bool
+    mergeable: bool
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Diagnostics:
+    """What `diagnose` found.
+
+    Attributes
+    ----------
+    rank
+        r.
+    generic
+        Whether generic Jacobians of this size determine a decoupling of this rank as tensors already. None without
+        Jacobians.
+    flat
+        The ways to change the model and nothing at the samples, to first order: how many there are, and how many of
+        them only trade curves among branches. None where there are too many unknowns to tell.
+    match
+        The mean factor match score between the best start and the others that ended as low: 1 where all found the same.
+        None where there is no other.
+    compared
+        How many starts ended as low, the best one among them.
+    parallel
+        Pairs of branches along about the same direction.
+    values, slopes
+        The share of the variance of F, and of ‖J‖², that each branch has by itself, (r,), each output in units of its
+        own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
+    explained
+        Whether hardly an error is left, so that a smaller rank may do.
+    thinned
+        How many samples were looked at, of how many, where not all were; else None.
+    """
+
+    rank: int
+    generic: bool | None
+    flat: Flat | None
+    match: float | None
+    compared: int
+    parallel: tuple[ParallelPair, ...]
+    values: Array | None
+    slopes: Array | None
+    explained: bool = True
+    thinned: tuple[int, int] | None = None
+
+    @property
+    def unique(self) -> bool | None:
+        """Whether the model is locally unique, up to order, sign, scale and constants of branches; None: not tested."""
+        return None if self.flat is None else self.flat.directions == 0
+
+    @property
+    def importance(self) -> Array:
+        """How much each branch matters, (r,): the mean of `values` and `slopes`, or the one there is."""
+        given = [shares for shares in (self.values, self.slopes) if shares is not None]
+        return np.asarray(np.mean(given, axis=0))
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What follows, in sentences."""
+        return (*on_uniqueness(self), *on_starts(self), *on_branches(self))
+
+    def __repr__(self) -> str:
+        if self.flat is None:
+            unique = "not tested, there are too many unknowns"
+        else:
+            unique = "yes, locally" if self.unique else f"no, {counted(self.flat.directions, 'flat direction')}"
+        bound = (
+            "" if self.generic is None else f"; the bound for generic Jacobians is {'' if self.generic else 'not '}met"
+        )
+        same = "not known" if self.match is None else f"factor match score {self.match:.3f}"
+        lines = [
+            f"Diagnostics of a fit of rank {self.rank}",
+            f"  unique      {unique}{bound}",
+            f"  replicable  {same}, {counted(self.compared, 'start')} ended as low as the best",
+        ]
+        for name, shares in (("F", self.values), ("J", self.slopes)):
+            if shares is not None:
+                lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
+        if self.thinned is not None:
+            lines.append(f"  samples     {self.thinned[0]:,} of {self.thinned[1]:,}, spread evenly")
+        return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
+
+
+def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
+    """Look at a fit and the samples it was made from: unique, replicable, which branches are alike, which matter.
+
+    The samples are those the fit remembers, `fit.problem`, unless others are given.
+
+    Examples
+    --------
+    >>> import unbraid as ub
+    >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+    >>> found = ub.diagnose(ub.decouple(problem, rank=3, rng=0))
+    >>> found.unique, found.generic
+    (True, False)
+    >>> bool(found.match > 0.999), found.parallel
+    (True, ())
+    """
+    if not isinstance(fit, Fit):
+        raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
+    given = given_problem(fit, problem)
+    samples = given.thinned()
+    own = given is fit.problem
+    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(given, fit.model)
+    found = examined(fit.model, samples.counting(), fit.starts, *errors)
+    return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
+
+
+def examined(
+    model: DecoupledModel,
+    problem: Problem,
+    starts: Sequence[StartSummary],
+    jacobian_error: float | None,
+    output_errors: Array | None,
+) -> Diagnostics:
+    """The same for a fitted model, samples and the errors on them, and for the starts it is the best of."""
+    at = balanced(model, problem)
+    low = ending_as_low(starts)
+    return Diagnostics(
+        rank=model.rank,
+        generic=generically_unique(problem, model.rank),
+        flat=flat_directions(problem, model),
+        match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
+        compared=len(low),
+        parallel=tuple(parallel_pairs(at)),
+        values=value_shares(at),
+        slopes=slope_shares(at),
+        explained=worst_error(jacobian_error, output_errors) < EXPLAINED,
+    )
+
+
+def worst_error(jacobian_error: float | None, output_errors: Array | None) -> float:
+    """The largest error of an output that varies, or that of the slopes where there are no values, in %."""
+    if output_errors is not None:
+        return float(np.max(output_errors, where=np.isfinite(output_errors), initial=0.0))
+    return 0.0 if jacobian_error is None else 100.0 * float(np.sqrt(jacobian_error))
+
+
+def importance(model: DecoupledModel, problem: Problem) -> Array:
+    """How much each branch of a fitted model matters, (r,): `Diagnostics.importance`, without the rest."""
+    return np.asarray(np.mean([one for one in branch_shares(model, problem) if one is not None], axis=0))
+
+
+def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None, Array | None]:
+    """`Diagnostics.values` and `Diagnostics.slopes`, without the rest."""
+    at = balanced(model, problem)
+    return value_shares(at), slope_shares(at)
+
+
+def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
+    """Which points lie outside the training range of any branch: (S,) of bool, by more than rounding."""
+    u = X @ model.W0.T
+    low, high = np.array([branch.domain for branch in model.branches]).T
+    slack = 1e-9 * (high - low)
+    outside: BoolArray = ((u < low - slack) | (u > high + slack)).any(axis=1)
+    return outside
+
+
+def share_number(share: float) -> str:
+    """'62.1' in a list of percentages."""
+    return f"{100.0 * share:.3g}" if share <= TWICE else f"over {100.0 * TWICE:g}"
+
+
+class Balanced(NamedTuple):
+    """A model at samples, in balanced units: a batch of one, with slopes and values (S, r) of its branches."""
+
+    samples: Samples
+    iterates: Iterates
+    slopes: Array
+    values: Array
+
+
+def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
+    """A fitted model at the samples, in balanced units; outside the training range, branches go on as the model's do.
+
+    The solver's own branches go on with their last pieces there, which soon are huge.
+    """
+    units = Units.balanced(problem)
+    samples, it = Samples.of(problem, units), in_units(model, units)
+    if not beyond_training(model, problem.X).any():
+        at = samples.at(it.W0, it.placement, it.a)
+        return Balanced(samples, it, at.slopes[0], at.values[0])
+    u = problem.X @ model.W0.T
+    values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
+    return Balanced(samples, it, slopes * row_lengths(model.W0 * units.x_scale), values)
+
+
+def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
+    """The finished starts that are as good as the best, which comes first."""
+    return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
+
+
+def value_shares(at: Balanced) -> Array | None:
+    """Of the variance of each output, averaged over outputs: (r,), or None without values."""
+    F = at.samples.F
+    if F is None:
+        return None
+    spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
+    size = at.iterates.W1[0] * np.std(at.values, axis=0)
+    return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
+
+
+def slope_shares(at: Balanced) -> Array | None:
+    """Of ‖J‖² in balanced units: (r,), or None without Jacobians."""
+    return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
+
+
+def products(at: Balanced) -> Array:
+    """Inner products (r, r) of what the branches add to the Jacobians, in balanced units."""
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
+    return np.asarray((G.T @ G) * (W1.T @ W1) * (W0 @ W0.T))
+
+
+def parallel_pairs(at: Balanced) -> Iterator[ParallelPair]:
+    """Those within `PARALLEL` degrees."""
+    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
+    inner = products(at)
+    inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
+    for i, j in combinations(range(len(W0)), 2):
+        if inputs[i, j] < PARALLEL:
+            both = inner[i, i] + inner[j, j]
+            cancelling = bool(both + 2.0 * inner[i, j] < CANCELLING * both)
+            alike = bool(min(outputs[i, j], curves[i, j]) < PARALLEL)
+            yield ParallelPair(i, j, float(inputs[i, j]), cancelling, alike and not cancelling)
+
+
+def on_uniqueness(found: Diagnostics) -> Iterator[str]:
+    """Whether other models are as good."""
+    if found.flat is None or found.flat.directions == 0:
+        return
+    turning, curves = found.flat.directions - found.flat.curves, found.flat.curves
+    if turning:
+        yield (
+            f"Branches can turn, in {counted(turning, 'way')}, without any change at the samples: other directions are "
+            f"as good. Use {'a smaller rank, a smaller df, or ' if found.explained else ''}more samples."
+        )
+    else:
+        yield (
+            f"Directions are determined, but branches can trade curves, such as straight lines, in "
+            f"{counted(curves, 'way')} without any change at the samples: their shapes are known up to that."
+        )
+
+
+def on_starts(found: Diagnostics) -> Iterator[str]:
+    """Whether other starts found the same."""
+    if found.match is not None and found.match < SAME:
+        yield (
+            f"{found.compared} starts ended equally low and differ in what they found (factor match score "
+            f"{found.match:.2f}): do not read much into single branches."
+        )
+
+
+def on_branches(found: Diagnostics) -> Iterator[str]:
+    """Which ones do not stand by themselves; a smaller rank is advised only where hardly an error is left."""
+    for pair in found.parallel:
+        both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
+        if pair.cancelling:
+            smaller = f", and try rank {found.rank - 1}" if found.explained else ""
+            yield f"{both} and nearly cancel: read their curves as a sum{smaller}."
+        elif pair.mergeable and found.explained:
+            yield f"{both}, and one branch may do for both: try rank {found.rank - 1}."
+        elif found.unique is False and not pair.mergeable:
+            yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
+        else:
+            yield f"{both}: they are two curves of one input, to be read as a sum."
+    small = [str(j + 1) for j in np.flatnonzero(found.importance < NEGLIGIBLE)]
+    if small:
+        which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"
+        smaller = ": a smaller rank may do" if found.explained else ""
+        yield f"{which} less than {100.0 * NEGLIGIBLE:g} % of what there is to explain{smaller}."

@@ -1,0 +1,307 @@
+"""The only loop: it drives every iterative solver, for all starts of a batch at once.
+
+A solver has a pure `step` and a `measure`; stopping rules, the best iterate, traces, progress, time
+limits, Ctrl-C and checkpoints live here and nowhere else. A start that is done leaves the batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from unbraid.bases import Placement
+from unbraid.errors import SettingError, check_number, check_whole
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.results.outcome import Event, EventKind, Status, Trace
+from unbraid.runtime.journal import NOTHING_KEPT, Journal
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Stopping rules; the first one met ends a start.
+
+    Parameters
+    ----------
+    max_sweeps
+        Budget of sweeps.
+    tolerance
+        Converged when the objective changes by at most this share of itself in `patience` sweeps in a
+        row. 0 means: use all sweeps.
+    target
+        Done when the relative objective is at most this. None: no target.
+    max_seconds
+        Time limit for all starts together. None: no limit.
+    patience
+        See `tolerance`.
+    """
+
+    max_sweeps: int = 300
+    tolerance: float = 1e-6
+    target: float | None = None
+    max_seconds: float | None = None
+    patience: int = 3
+
+    def __post_init__(self) -> None:
+        check_whole("max_sweeps", self.max_sweeps, 1)
+        check_number("tolerance", self.tolerance, 0.0)
+        check_whole("patience", self.patience, 1)
+        if self.target is not None:
+            check_number("target", self.target, 0.0)
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, 0.0)
+            if self.max_seconds == 0.0:
+                raise SettingError("max_seconds must be above 0, got 0: use None for no limit.")
+
+
+@dataclass(frozen=True)
+class Iterates:
+    """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K)."""
+
+    W0: Array
+    W1: Array
+    placement: Placement
+    a: Array
+
+    def take(self, index: IndexArray) -> Self:
+        """Some of the starts."""
+        return type(self)(self.W0[index], self.W1[index], self.placement.select(index), self.a[index])
+
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        """These, with `other` in place of the starts at `which`."""
+        one = which[:, None, None]
+        return type(self)(
+            np.where(one, other.W0, self.W0),
+            np.where(one, other.W1, self.W1),
+            self.placement.merged(which, other.placement),
+            np.where(one, other.a, self.a),
+        )
+
+
+class Measure(NamedTuple):
+    """How good the iterates are, (B,) each: see `Trace`."""
+
+    objective: Array
+    jacobian_error: Array
+
+
+Observe = Callable[[int, int, float], object]
+State = TypeVar("State")
+
+
+class Solver(Protocol[State]):
+    """What the loop needs of a solver. States hold a batch of starts.
+
+    Differences of objectives below `resolution` are rounding errors of its `measure`.
+    """
+
+    resolution: ClassVar[float]
+
+    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+        """The next state, and the events with the position in the batch where each happened."""
+
+    def measure(self, state: State) -> Measure:
+        """How good the state is."""
+
+    def settled(self, state: State) -> BoolArray | bool:
+        """Whether a small change now means convergence: the objective has its final form, and a step was made."""
+
+    def iterates(self, state: State) -> Iterates:
+        """The models that the state stands for."""
+
+    def take(self, state: State, index: IndexArray) -> State:
+        """Some of the starts."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start and how it ended: its best iterate, not the last, as a batch of one.
+
+    A run that is not `finished` was left after the search, because others were better or enough.
+    """
+
+    best: Iterates
+    objective: float
+    status: Status
+    trace: Trace
+    finished: bool = True
+
+
+@dataclass
+class Record:
+    """The books of a batch: the best iterate of every start, histories and events.
+
+    `running` pairs the starts that are still at work with their best iterates; it changes in one
+    assignment, so that Ctrl-C never finds it half changed.
+    """
+
+    starts: int
+    running: tuple[IndexArray, Iterates, Array] | None = None
+    ended: dict[int, tuple[Iterates, float, Status]] = field(default_factory=dict)
+    history: list[tuple[IndexArray, Measure]] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)
+
+    def add(self, active: IndexArray, current: Iterates, measure: Measure) -> None:
+        """Enter a sweep."""
+        self.history.append((active, measure))
+        objective = measure.objective
+        if self.running is None:
+            self.running = active, current, np.where(np.isfinite(objective), objective, np.inf)
+            return
+        _, best, lowest = self.running
+        better = objective < lowest
+        if better.all():
+            self.running = active, current, objective
+        elif better.any():
+            self.running = active, best.merged(better, current), np.where(better, objective, lowest)
+
+    def close(self, endings: dict[Status, BoolArray]) -> IndexArray:
+        """Enter how running starts ended; the positions of those that go on."""
+        assert self.running is not None
+        active, best, lowest = self.running
+        done = np.zeros(len(active), dtype=bool)
+        for status, ended in endings.items():
+            done |= ended
+            for i in np.flatnonzero(ended):
+                self.ended[int(active[i])] = best.take(np.array([i])), float(lowest[i]), status
+        going_on = np.flatnonzero(~done)
+        if done.any():
+            self.running = active[going_on], best.take(going_on), lowest[going_on]
+        return going_on
+
+    def close_all(self, status: Status) -> None:
+        """Enter that all running starts ended."""
+        assert self.running is not None
+        self.close({status: np.ones(len(self.running[0]), dtype=bool)})
+
+    def lowest(self) -> float:
+        """The lowest objective so far."""
+        running = [] if self.running is None else list(self.running[2])
+        return float(min([*running, *(objective for _, objective, _ in self.ended.values())]))
+
+    def runs(self) -> list[Run]:
+        """The books closed: one run per start."""
+        sweeps = np.zeros(self.starts, dtype=int)
+        columns = np.full((2, self.starts, len(self.history)), np.nan)
+        for sweep, (active, measure) in enumerate(self.history):
+            columns[:, active, sweep] = measure
+            sweeps[active] = sweep + 1
+        runs = []
+        for start in range(self.starts):
+            events = tuple(event for at, event in self.events if at == start)
+            objective, error = columns[:, start, : sweeps[start]]
+            runs.append(Run(*self.ended[start], Trace(objective, error, events)))
+        return runs
+
+
+@dataclass
+class Judge:
+    """Which starts have ended, by the stopping rules that look at objectives.
+
+    `calm` (starts,) counts sweeps without much change, and `previous` (starts,) are the objectives of the last one.
+    """
+
+    stopping: Stopping
+    resolution: float
+    calm: IndexArray
+    previous: Array
+
+    @classmethod
+    def of(cls, stopping: Stopping, starts: int, resolution: float) -> Self:
+        """Before the first sweep."""
+        return cls(stopping, resolution, np.zeros(starts, dtype=int), np.full(starts, np.finfo(float).max))
+
+    def endings(self, active: IndexArray, objective: Array, settled: BoolArray | bool) -> dict[Status, BoolArray]:
+        """Which of the active starts end here, and how; a later entry overrules an earlier one."""
+        endings = {}
+        if self.stopping.tolerance > 0.0:
+            previous = self.previous[active]
+            still = np.abs(objective - previous) <= np.maximum(self.stopping.tolerance * previous, self.resolution)
+            self.calm[active] = np.where(settled, np.where(still, self.calm[active] + 1, 0), self.calm[active])
+            self.previous[active] = objective
+            endings[Status.CONVERGED] = self.calm[active] >= self.stopping.patience
+        if self.stopping.target is not None:
+            endings[Status.TARGET_REACHED] = objective <= self.stopping.target
+        endings[Status.NOT_FINITE] = ~np.isfinite(objective)
+        return endings
+
+
+class Loop(NamedTuple):
+    """A loop between two sweeps: the state of the starts at work, `active` (B,), and the books."""
+
+    state: Any
+    active: IndexArray
+    record: Record
+    judge: Judge
+    sweep: int = 0
+
+
+def iterate(
+    solver: Solver[State],
+    start: Callable[[], State],
+    starts: int,
+    stopping: Stopping,
+    began: float,
+    observe: Observe | None = None,
+    journal: Journal = NOTHING_KEPT,
+) -> list[Run]:
+    """Step until every start has ended.
+
+    Parameters
+    ----------
+    start
+        Gives the state to begin with. It is not asked where the journal knows better.
+    began
+        When the clock of `max_seconds` started (`time.perf_counter`).
+    observe
+        Called after each sweep with the sweep, how many starts go on, and the best objective.
+    journal
+        Where the loop is kept, and its runs when it is over.
+    """
+    return journal.unit(lambda: looped(solver, start, starts, stopping, began, observe, journal))
+
+
+def looped(
+    solver: Solver[State],
+    start: Callable[[], State],
+    starts: int,
+    stopping: Stopping,
+    began: float,
+    observe: Observe | None,
+    journal: Journal,
+) -> list[Run]:
+    """The loop itself, from its start or from where it was left."""
+    state, active, record, judge, done = journal.resumed(solver) or Loop(
+        start(), np.arange(starts), Record(starts), Judge.of(stopping, starts, solver.resolution)
+    )
+    try:
+        for sweep in range(done + 1, stopping.max_sweeps + 1):
+            with np.errstate(all="ignore"):
+                state, events = solver.step(state)
+                measure = solver.measure(state)
+            record.events += [(int(active[at]), event) for at, event in events]
+            record.add(active, solver.iterates(state), measure)
+            endings = judge.endings(active, measure.objective, solver.settled(state))
+            if any(ended.any() for ended in endings.values()):
+                failed = active[endings[Status.NOT_FINITE]]
+                record.events += [(int(start), Event(sweep, EventKind.NOT_FINITE)) for start in failed]
+                going_on = record.close(endings)
+                active, state = active[going_on], solver.take(state, going_on)
+            if observe is not None:
+                observe(sweep, active.size, record.lowest())
+            if active.size == 0:
+                return record.runs()
+            if stopping.max_seconds is not None and time.perf_counter() - began > stopping.max_seconds:
+                record.close_all(Status.OUT_OF_TIME)
+                return record.runs()
+            if journal.due():
+                journal.keep(Loop(state, active, record, judge, sweep), solver)
+        record.close_all(Status.OUT_OF_SWEEPS)
+    except KeyboardInterrupt:
+        if record.running is None:
+            raise
+        record.close_all(Status.INTERRUPTED)
+    return record.runs()

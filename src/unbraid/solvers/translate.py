@@ -1,0 +1,110 @@
+"""Between the user's units and the solver's: a given model to start from, and a run as a finished model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from unbraid.bases import Basis, Placement
+from unbraid.bases.constraints import Constraint, NonNegative
+from unbraid.bases.projection import Projection
+from unbraid.data.problem import Problem
+from unbraid.data.reductions import mean, variance
+from unbraid.data.units import Units
+from unbraid.kernels.arrays import Array
+from unbraid.results.model import DecoupledModel
+from unbraid.solvers.gauge import row_lengths
+from unbraid.solvers.loop import Run
+
+
+@dataclass(frozen=True)
+class GivenModel:
+    """A model in the solver's units: W0 (r, m), W1 (n, r), and what gives slopes and values (S, r) at inputs (S, m)."""
+
+    W0: Array
+    W1: Array
+    at: Callable[[Array], tuple[Array, Array]]
+
+    @classmethod
+    def of(cls, model: DecoupledModel, units: Units) -> Self:
+        """A model in the user's units.
+
+        With V = W0 x_scale and β the lengths of its rows, the solver's branch inputs are V z / β, in which slopes
+        are β times as large.
+        """
+        V = model.W0 * units.x_scale
+        length = row_lengths(V)
+        length = np.where(length > 0.0, length, 1.0)
+        return cls(V / length[:, None], model.W1 / units.f_scale[:, None], Branches(model, units, length))
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Slopes and values of a model's branches at inputs in the solver's units."""
+
+    model: DecoupledModel
+    units: Units
+    length: Array
+
+    def __call__(self, X: Array) -> tuple[Array, Array]:
+        """Both (S, r), at X (S, m)."""
+        u = (X * self.units.x_scale + self.units.center) @ self.model.W0.T
+        G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(self.model.branches)], axis=-1)
+        R = np.stack([g(u[:, j]) for j, g in enumerate(self.model.branches)], axis=-1)
+        return G * self.length, R
+
+
+def solved_for(constraints: Sequence[Constraint | None], offset: bool) -> list[Constraint | None]:
+    """The constraints a solver has to see: with a free offset any branch can be shifted up, so not NonNegative."""
+    return [None if offset and isinstance(one, NonNegative) else one for one in constraints]
+
+
+def finished(
+    problem: Problem,
+    units: Units,
+    basis: Basis,
+    run: Run,
+    constraints: Sequence[Constraint | None],
+    offset: bool,
+) -> DecoupledModel:
+    """The model of one run in the user's units, in a gauge that reads well.
+
+    Values of a branch have unit standard deviation over the samples, W1 taking up the scale; with a free offset
+    their mean is zero (where they must be nonnegative: their least coefficient), the offset taking up the constants.
+    """
+    one = run.best
+    placement, a = one.placement.select(0), one.a[0]
+    inner = one.W0[0], units, placement, a
+    long = problem.m + 16 * len(a)
+    center = mean(problem, branch_values, *inner, entries=long, counted_once=True)
+    spread = np.sqrt(variance(problem, center, branch_values, *inner, entries=long, counted_once=True))
+    spread = np.where(spread > 0.0, spread, 1.0)
+    a = a / spread[:, None]
+    if offset:
+        a = placement.plus(a, -center / spread)
+        least = placement.shape_coefficients(a, 0)[0].min(axis=-1)
+        raised = np.array([isinstance(constraint, NonNegative) for constraint in constraints])
+        a = placement.plus(a, np.where(raised, -least, 0.0))
+    projection = Projection.onto(solved_for(constraints, offset))
+    batch = placement.select(None)  # shifted and scaled coefficients are feasible to rounding: now exactly
+    a = projection.from_shape_coordinates(batch, projection.shape_coordinates(batch, a[None]))[0]
+    model = units.model(one.W0[0], one.W1[0] * spread, basis, placement, a)
+    if not offset or problem.F is None:
+        return model
+    return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, residuals, model))
+
+
+def branch_values(block: Problem, W0: Array, units: Units, placement: Placement, a: Array) -> Array:
+    """What the branches give at a block of samples, in the solver's units, held to the range they were placed on."""
+    low, high = np.moveaxis(placement.domain(), -1, 0)[..., None]
+    u = W0 @ ((block.X - units.center) / units.x_scale).T
+    return placement.evaluate(a, placement.at(np.clip(u, low, high))).T
+
+
+def residuals(block: Problem, model: DecoupledModel) -> Array:
+    """What a model leaves of the values of a block."""
+    assert block.F is not None
+    return block.F - model(block.X)

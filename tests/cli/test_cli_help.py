@@ -1,0 +1,102 @@
+"""The help: a front page that fits a screen, and examples that work."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import unbraid as ub
+from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
+from unbraid.cli import app, compare, reproduce
+
+COLUMNS, LINES = 80, 24
+COMMANDS = list(app.commands)
+
+
+def help_of(*command: str) -> str:
+    result = CliRunner().invoke(app, [*command, "--help"], terminal_width=COLUMNS)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def examples(command: str) -> list[str]:
+    """The lines of a help that begin with the command, continued lines joined."""
+    text = help_of(command).replace("\\\n", " ")
+    return [" ".join(line.split()) for line in re.findall(rf"^    (unbraid {command}\b.*)$", text + "\n", re.MULTILINE)]
+
+
+def test_the_front_page_fits_a_screen_with_the_command_above_and_a_prompt_below() -> None:
+    lines = help_of().splitlines()
+    assert len(lines) <= LINES - 2
+    assert max(map(len, lines)) <= COLUMNS
+
+
+def test_the_front_page_has_commands_in_the_order_of_use_examples_and_where_to_read_on() -> None:
+    page = help_of()
+    order = [re.search(rf"^  {name} ", page, re.MULTILINE) for name in ("demo", "fit", "inspect", "predict", "compare")]
+    places = [found.start() for found in order if found is not None]
+    assert len(places) == 5
+    assert places == sorted(places)
+    assert page.count("    unbraid ") >= 3
+    assert all(said in page for said in ("--help", "--version", "docs/command_line.md", "130 interrupted"))
+    assert (Path(__file__).parents[2] / "docs" / "command_line.md").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_examples(command: str) -> None:
+    assert "Examples" in help_of(command)
+    assert len(examples(command)) >= 2
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_plain_text_of_80_columns(command: str) -> None:
+    page = help_of(*command.split())
+    assert all(letter == "\n" or letter.isprintable() for letter in page)
+    long = [line for line in page.splitlines() if len(line) > COLUMNS]
+    assert all(line.lstrip().startswith("--") for line in long), "only a list of choices may be longer"
+
+
+@pytest.mark.parametrize(
+    "line", [line for command in COMMANDS if command != "completion" for line in examples(command)]
+)
+def test_the_examples_are_accepted(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments are read and checked, and files are found; long work is not done."""
+    prepare(tmp_path, monkeypatch)
+
+    def enough(*_: Any, **__: Any) -> None:
+        raise click.exceptions.Exit(0)
+
+    for module in (compare, reproduce):
+        monkeypatch.setattr(module, "run_cells", enough)
+    words = shlex.split(line)[1:]
+    quick = ["--starts", "1", "--max-sweeps", "5"] if words[0] == "fit" else []
+    result = CliRunner().invoke(app, words + quick)
+    assert result.exit_code == 0, result.output
+
+
+def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that examples name."""
+    monkeypatch.chdir(folder)
+    problem, _ = ub.datasets.trig(S=40, rng=0)
+    arrays = parts(problem)
+    SAMPLES_FIRST["samples.npz"](Path("samples.npz"), arrays)
+    SAMPLES_FIRST["samples.npz"](Path("points.npz"), arrays)
+    SAMPLES_FIRST["samples"](Path("folder"), arrays)
+    for letter, array in arrays.items():
+        np.save(f"{letter}.npy", array)
+    many = {"X": arrays["X"], "F": np.tile(arrays["F"], (1, 5))[:, :9]}
+    named = {"X": arrays["X"], "F": arrays["F"], "U": arrays["X"], "Y": arrays["F"]}
+    next(iter(MATLAB.values()))(Path("samples.mat"), named)
+    next(iter(MATLAB.values()))(Path("points.mat"), arrays)
+    TABLES["samples.csv"](Path("samples.csv"), many)
+    TABLES["samples.csv"](Path("points.csv"), arrays)
+    TABLES["samples.csv"](Path("fresh.csv"), arrays)
+    TABLES["samples.parquet"](Path("samples.parquet"), arrays)
+    ub.decouple(problem, 2, starts=1, rng=0).model.save("model.npz")

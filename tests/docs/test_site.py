@@ -1,0 +1,89 @@
+"""The documentation site: it builds without a warning, its examples run, and it needs no network."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unbraid
+
+ROOT = Path(__file__).parents[2]
+API = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/api/*.rst")))
+EXAMPLES = sorted(path.stem for path in ROOT.glob("examples/*.py"))
+
+
+def copied(place: Path) -> Path:
+    """What the site is made of, so that nothing is written beside the sources, and nothing old is in the way."""
+    for folder in ("docs", "examples", "benchmarks"):
+        shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("gallery", "__pycache__"))
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, place)
+    return place
+
+
+def test_the_site_builds_without_a_warning_and_keeps_its_word(tmp_path: Path) -> None:
+    """One test, because building takes a minute and tests are spread over processes."""
+    site, source = tmp_path / "site", copied(tmp_path / "source")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]
+    done = subprocess.run([*command, str(source / "docs"), str(site)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    for example in EXAMPLES:
+        page = (site / "gallery" / f"{example}.html").read_text(encoding="utf-8")
+        assert "sphx-glr-script-out" in page, f"{example} printed nothing"
+        assert "sphx-glr-single-img" in page, f"{example} drew nothing"
+    for path in site.rglob("*.html"):
+        assert remote(path.read_text(encoding="utf-8")) == [], f"{path.name} asks the network"
+    network_keeps_its_accuracy((source / "docs" / "gallery" / "network.rst").read_text(encoding="utf-8"))
+
+
+def remote(page: str) -> list[str]:
+    """Scripts, styles and pictures that come from elsewhere."""
+    return re.findall(r"<(?:script|link|img)\b[^>]*(?:src|href)=\"(?:https?:)?//[^>]*>", page)
+
+
+def network_keeps_its_accuracy(page: str) -> None:
+    """At most a point is lost, and docs/network.md shows what was printed, but for digits."""
+    printed = [line.strip() for line in page.splitlines() if "test digits right" in line and "{" not in line]
+    right = {line.split()[0]: float(line.split()[1]) for line in printed}
+    assert right["network"] > 95.0
+    assert right["decoupled"] >= right["network"] - 1.0
+    (shown,) = re.findall(
+        r"^```text\n(.*?)^```", (ROOT / "docs/network.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert re.sub(r"[\d.]+", "#", shown).splitlines() == [re.sub(r"[\d.]+", "#", line) for line in printed]
+
+
+def described() -> set[str]:
+    """The names that the API reference has entries for, with their modules."""
+    names, module, directive = set(), "unbraid", ""
+    for line in API.splitlines():
+        if match := re.match(r"\.\. (\w+):: ([\w.]+)", line):
+            directive, name = match[1], match[2]
+            if directive in ("currentmodule", "automodule"):
+                module = name
+            elif directive.startswith("auto"):
+                names.add(name if name.startswith("unbraid.") else f"{module}.{name}")
+        elif directive == "automodule" and (match := re.match(r"   :members: (.+)", line)):
+            names |= {f"{module}.{name}" for name in match[1].split(", ")}
+    return names
+
+
+MODULES = ("datasets", "methods", "metrics", "plots")
+"""Public names that are modules."""
+
+
+def test_the_reference_has_every_public_name() -> None:
+    assert {f"unbraid.{name}" for name in unbraid.__all__ if name not in MODULES} - described() == set()
+
+
+@pytest.mark.parametrize("module", ["bases", "methods", "reading"])
+def test_the_reference_has_every_name_of(module: str) -> None:
+    public = {name for name in importlib.import_module(f"unbraid.{module}").__all__ if not name.isupper()}
+    assert public - {name.rpartition(".")[2] for name in described()} == set()

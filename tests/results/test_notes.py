@@ -1,0 +1,67 @@
+"""Notes: said where they are true, and not where they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from unbraid.results.notes import on_errors
+
+
+def noted(fit: ub.Fit, words: str) -> bool:
+    return any(words in note for note in fit.notes)
+
+
+def test_a_good_fit_needs_no_notes() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    assert ub.decouple(problem, 3, rng=0).notes == ()
+
+
+def test_more_unknowns_than_data_are_noted() -> None:
+    problem, _ = ub.datasets.random_system(2, 3, 3, 20, "sine", rng=0)
+    fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, starts=2, rng=0)
+    assert noted(fit, f"There are {3 * (2 + 2 + 12)} unknowns for 40 numbers")
+
+
+def test_jacobians_in_other_units_than_values_are_noted() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    assert problem.J is not None
+    assert noted(ub.decouple(ub.Problem(problem.X, problem.F, 2.0 * problem.J), 3, rng=0), "do not seem to belong")
+
+
+def test_a_model_that_explains_nothing_is_noted() -> None:
+    rng = np.random.default_rng(0)
+    fit = ub.decouple(ub.Problem(rng.uniform(-1, 1, (300, 3)), rng.standard_normal((300, 2))), 1, rng=0)
+    assert noted(fit, "explains little of output 1, 2")
+
+
+def test_outputs_are_called_by_their_names_and_only_where_less_than_half_is_explained() -> None:
+    X = np.zeros((4, 1))
+    problem = ub.Problem(X, np.zeros((4, 2)), output_names=["force", "torque"])
+    assert list(on_errors(problem, None, np.array([63.0, 70.0]))) == []
+    [note] = on_errors(problem, None, np.array([63.0, 72.0]))
+    assert "explains little of torque:" in note
+
+
+def test_a_start_that_stands_alone_is_noted() -> None:
+    rng = np.random.default_rng(0)
+    noise = ub.Problem(rng.uniform(-1, 1, (200, 3)), rng.standard_normal((200, 2)), rng.standard_normal((200, 2, 3)))
+    fit = ub.decouple(noise, 4, rng=0, starts=4)
+    assert fit.agreeing == 1
+    assert noted(fit, "finished starts found these directions")
+
+
+def test_a_search_cut_short_is_not_blamed_on_the_data() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    fit = ub.decouple(problem, 3, rng=0, method=ub.methods.default(max_seconds=1e-6))
+    assert fit.status is ub.Status.OUT_OF_TIME
+    assert not noted(fit, "finished starts")
+    assert repr(fit.starts[0]).endswith("OUT_OF_TIME)")
+
+
+def test_the_trace_holds_every_step_and_ends_at_the_objective() -> None:
+    problem, _ = ub.datasets.trig(rng=0)
+    fit = ub.decouple(problem, 3, rng=0, method=ub.methods.default(max_steps=2))
+    assert fit.trace.objective[-1] == pytest.approx(fit.objective)
+    assert fit.trace.sweeps <= 40 + 2 + 40
