@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 import unbraid as ub
-from unbraid.fitting.memory_plan import Sizes, Sweeps, plan, readable
+from unbraid.fitting.memory_plan import Sizes, plan, readable
 from unbraid.methods import Method
+from unbraid.methods.base import Sweeps
 
 SHAPES: list[dict[str, int | str]] = [
     {"S": 200, "n": 2, "m": 2, "rank": 3, "df": 12},

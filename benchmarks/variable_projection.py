@@ -29,9 +29,9 @@ from unbraid.methods import SEARCH_SWEEPS
 from unbraid.solvers.first_order import together
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, State
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import turning_frames
-from unbraid.solvers.loop import Iterates
 
 SPARED = 1e-12
 """Relative damping of the coefficients, for the constants that an output offset leaves open."""

@@ -11,7 +11,7 @@ from hypothesis import settings
 os.environ["MPLBACKEND"] = "agg"  # no picture looks for a display
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
 TESTS = Path(__file__).parent
-for shared in (TESTS, TESTS / "report", TESTS / "solvers", TESTS.parent / "benchmarks"):  # registry.py, and the plain twin
+for shared in (TESTS, TESTS / "report", TESTS / "solvers", TESTS.parent / "benchmarks"):  # registry.py, the plain twin
     sys.path.insert(0, str(shared))
 
 settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize="CI" in os.environ, print_blob=True)

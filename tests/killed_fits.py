@@ -21,7 +21,7 @@ import unbraid as ub
 from unbraid.bases.splines import PlacedSpline
 from unbraid.fitting import checkpoint
 from unbraid.fitting.fingerprint import marked
-from unbraid.fitting.polish import Polish
+from unbraid.methods.base import Polish
 from unbraid.runtime.files import replacing
 
 

@@ -1,5 +1,6 @@
 """unbraid: pull a multivariate function apart into univariate strands, f(x) ≈ W1 g(W0 x)."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,18 @@ from unbraid.selection.diagnostics import Diagnostics, diagnose
 from unbraid.solvers.coupling import GrowingCoupling
 from unbraid.version import __version__ as __version__
 
+EARLIER_PATHS = {
+    "branch": "unbraid.results.branch",
+    "diagnostics": "unbraid.selection.diagnostics",
+    "fit": "unbraid.results.fit",
+    "stopping": "unbraid.solvers.loop",
+    "trace": "unbraid.results.outcome",
+}
+"""Modules that were documented under another path, by that path; `import unbraid.branch` goes on to work."""
+
+for earlier, path in EARLIER_PATHS.items():
+    sys.modules[f"{__name__}.{earlier}"] = import_module(path)
+
 LAZY = {"DecouplingRegressor": "unbraid.estimator"}
 """Names whose modules import other packages, and are imported when they are first asked for."""
 
@@ -26,6 +39,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
+        if name in EARLIER_PATHS:
+            return sys.modules[f"{__name__}.{name}"]
         if name not in LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(LAZY[name]), name)

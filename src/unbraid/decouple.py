@@ -23,8 +23,8 @@ from unbraid.fitting.compression import sizes_kept
 from unbraid.fitting.fit_rank import Work
 from unbraid.fitting.levels import SEARCH_SAMPLES, Levels
 from unbraid.fitting.memory_plan import Sizes, as_bytes, plan
-from unbraid.fitting.polish import Polish
 from unbraid.methods import Method, default
+from unbraid.methods.base import Polish
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.asked import Asked
 from unbraid.results.fit import Fit, StartSummary, errors_on
@@ -37,7 +37,7 @@ from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.workers import on_cluster
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Run
+from unbraid.solvers.iterates import Run
 from unbraid.solvers.translate import GivenModel, finished, solved_for
 
 

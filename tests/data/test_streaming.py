@@ -25,7 +25,7 @@ from unbraid.results.outcome import Status
 from unbraid.solvers.alternating import AlternatingProjection, State
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import GivenModel
 
 S = 300

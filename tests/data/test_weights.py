@@ -17,7 +17,7 @@ from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
 from unbraid.results.fit import errors_on
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 METHODS = [
     ub.methods.default(),

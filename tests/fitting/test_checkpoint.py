@@ -40,7 +40,8 @@ from unbraid.fitting.pickles import dumps, loads
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import ABANDONED, temporary_prefix
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates, Run, Stopping, iterate
+from unbraid.solvers.iterates import Iterates, Run
+from unbraid.solvers.loop import Stopping, iterate
 
 
 class KilledError(Exception):

@@ -27,7 +27,7 @@ from unbraid.fitting.polish import measured_anew, polish_runs
 from unbraid.fitting.search import run_starts
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 BASIS = ub.BSpline(df=6)
 limits = pytest.mark.parametrize("limit", [10_000, 0], ids=["Gram matrices", "products"])

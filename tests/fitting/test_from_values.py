@@ -14,7 +14,7 @@ from unbraid.fitting.from_values import LADDER, lifted
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status, Trace
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates, Run
+from unbraid.solvers.iterates import Iterates, Run
 
 
 def noisy_values(n: int, m: int, r: int, S: int, seed: int) -> tuple[ub.Problem, ub.Problem]:

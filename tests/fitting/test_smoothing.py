@@ -26,7 +26,7 @@ from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
 from unbraid.selection.uniqueness import in_units
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 from unbraid.studies.comparison.run import with_noise
 
 METHODS = [

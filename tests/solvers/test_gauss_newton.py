@@ -16,7 +16,8 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
-from unbraid.solvers.loop import Iterates, Stopping, iterate
+from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.loop import Stopping, iterate
 
 BASES: list[Basis] = [
     ub.BSpline(df=7, degree=3),

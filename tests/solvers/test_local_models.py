@@ -21,8 +21,8 @@ from unbraid.data.units import Units
 from unbraid.kernels import conjugate_gradients, quadratics
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.gauss_newton import GaussNewton, State
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.local_models import turning_frames
-from unbraid.solvers.loop import Iterates
 
 BASES: list[Basis] = [
     ub.BSpline(df=7),

@@ -1,4 +1,7 @@
-"""Bases for the internal functions. A new one is one file, and joins by joining `BASES`."""
+"""What a branch can be, and its shape constraints: spline and polynomial bases, cones, projections onto them.
+
+A new basis is one file, and joins by joining `BASES`. May import `kernels`, `runtime` and `errors`.
+"""
 
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.bases.natural import NaturalCubic

@@ -1,4 +1,7 @@
-"""The command line. Results go to stdout; errors are one sentence on stderr and exit code 2."""
+"""The command line. Results go to stdout; errors are one sentence on stderr and exit code 2.
+
+The top of the library: may import everything; nothing imports it.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
-from unbraid.fitting.polish import Polish
 from unbraid.methods import Method
+from unbraid.methods.base import Polish
 from unbraid.reading import Samples
 from unbraid.report import write_report
 from unbraid.results.fit import Fit

@@ -12,12 +12,9 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.bases import Basis, Placement
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import inputs, mean, outputs, variance, weighed
 from unbraid.kernels.arrays import Array
-from unbraid.results.branch import FittedBranch
-from unbraid.results.model import DecoupledModel
 
 
 @dataclass(frozen=True)
@@ -45,18 +42,6 @@ class Units:
         else:
             f_scale = np.sqrt(variance(problem, mean(problem, outputs), outputs))
         return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
-
-    def model(self, W0: Array, W1: Array, basis: Basis, placement: Placement, a: Array) -> DecoupledModel:
-        """Lift one iterate into the user's units, with unit rows of W0.
-
-        From u = W0 z to u' = W0' x: u' = (u + V center) / β with V = W0 / x_scale and β the lengths of
-        its rows. Placements move along; their coordinates a stay.
-        """
-        V = W0 / self.x_scale
-        length = positive(np.linalg.norm(V, axis=-1), otherwise=1.0, noise=0.0)
-        moved = placement.moved(1.0 / length, (V @ self.center) / length)
-        branches = [FittedBranch(basis, moved.select(j), a[j]) for j in range(len(W0))]
-        return DecoupledModel(V / length[:, None], W1 * self.f_scale[:, None], branches)
 
 
 def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:

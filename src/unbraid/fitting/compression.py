@@ -30,7 +30,7 @@ import numpy as np
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, blocks
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""

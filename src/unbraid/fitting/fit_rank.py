@@ -15,7 +15,7 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.from_values import search_values, with_slopes
 from unbraid.fitting.levels import Levels, remeasured
 from unbraid.fitting.polish import measured_anew, polish_runs
-from unbraid.fitting.search import Search, run_from, search_starts
+from unbraid.fitting.search import run_from, search_starts
 from unbraid.fitting.smoothing import tuned
 from unbraid.methods import Method
 from unbraid.results.outcome import Status, Trace
@@ -24,7 +24,7 @@ from unbraid.runtime.progress import Callback
 from unbraid.runtime.workers import Workers
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Run
+from unbraid.solvers.iterates import Run, Search
 from unbraid.solvers.translate import GivenModel
 
 

@@ -27,7 +27,7 @@ from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.workers import Workers
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Run
+from unbraid.solvers.iterates import Run
 
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""

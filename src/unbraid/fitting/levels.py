@@ -17,14 +17,15 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.data.units import Units
 from unbraid.errors import DataError
 from unbraid.fitting.compression import Compression
-from unbraid.fitting.polish import Polish, settle
+from unbraid.fitting.polish import settle
 from unbraid.fitting.search import observer
 from unbraid.kernels.arrays import spread_out
+from unbraid.methods.base import Polish
 from unbraid.results.outcome import Status
 from unbraid.runtime.journal import Journal
 from unbraid.runtime.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.loop import Iterates, Run
+from unbraid.solvers.iterates import Iterates, Run
 
 SEARCH_SAMPLES = 1 << 14
 """So many samples are searched and polished on, where a polish follows and there are more."""

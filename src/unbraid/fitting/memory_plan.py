@@ -20,10 +20,10 @@ from unbraid.fitting.levels import SEARCH_SAMPLES
 from unbraid.fitting.polish import BATCH_ENTRIES as POLISH_BATCH
 from unbraid.fitting.search import BATCH_ENTRIES as SEARCH_BATCH
 from unbraid.kernels.arrays import BLOCK_ENTRIES
+from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
 
 Kind = Literal["memory", "memory map", "Dask"]
-Sweeps = Literal["alternating", "filtered", "polynomial"]
 Phase = Literal["always", "compress", "search", "polish", "all samples"]
 PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples")
 

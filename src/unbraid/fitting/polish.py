@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Self
 
 import numpy as np
 
-from unbraid.errors import check_whole
 from unbraid.fitting.search import observer, on_this_clock, parts, time_of_day
+from unbraid.methods.base import Polish
 from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Status, Trace
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
@@ -18,7 +17,8 @@ from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.workers import Workers
 from unbraid.solvers.gauss_newton import GaussNewton, State
-from unbraid.solvers.loop import Iterates, Observe, Run, Stopping, iterate
+from unbraid.solvers.iterates import Iterates, Run
+from unbraid.solvers.loop import Observe, Stopping, iterate
 
 EXACT = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -33,31 +33,6 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 BATCH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
-
-
-@dataclass(frozen=True)
-class Polish:
-    """How to polish.
-
-    Parameters
-    ----------
-    stopping
-        When a start has had enough steps.
-    candidates
-        How many starts are polished at most.
-    at_once
-        How many are polished before looking whether more are needed.
-    """
-
-    stopping: Stopping = field(default_factory=lambda: Stopping(300, tolerance=1e-5, target=1e-27, patience=5))
-    candidates: int = 16
-    at_once: int = 4
-
-    @classmethod
-    def with_budget(cls, max_steps: int, max_seconds: float | None) -> Self:
-        """The defaults, with another budget of steps and time."""
-        check_whole("max_steps", max_steps, 1)
-        return cls(replace(cls().stopping, max_sweeps=max_steps, max_seconds=max_seconds))
 
 
 def polish_runs(

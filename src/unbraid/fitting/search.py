@@ -10,39 +10,18 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from unbraid.data.sample_set import SampleSet
 from unbraid.results.outcome import Status
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.workers import Workers
-from unbraid.solvers.loop import Iterates, Observe, Run, Solver, State, Stopping, iterate
+from unbraid.solvers.iterates import Run, Search
+from unbraid.solvers.loop import Observe, Stopping, iterate
 from unbraid.solvers.translate import GivenModel
-
-
-class Search(Solver[State], Protocol[State]):
-    """A solver that can start by itself, at random or at a given model, and finish what it found."""
-
-    @property
-    def samples(self) -> SampleSet:
-        """What it works on."""
-
-    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
-        """One random start per generator."""
-
-    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
-        """A single start at a given model."""
-
-    def project_model(self, model: GivenModel) -> Iterates:
-        """The model nearest to a given one in the basis and its constraints, as a batch of one."""
-
-    def finish(self, run: Run) -> Run:
-        """What the loop gave, as a complete model with its objective."""
-
 
 BATCH_ENTRIES = 1 << 17
 """Entries of (starts, r, S) in one batch: 1 MB of float64. Beyond a core's cache batching gains nothing."""

@@ -27,7 +27,8 @@ from unbraid.results.outcome import Status
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton, State
-from unbraid.solvers.loop import Iterates, Observe, Run, Stopping, iterate
+from unbraid.solvers.iterates import Iterates, Run
+from unbraid.solvers.loop import Observe, Stopping, iterate
 
 COUPLINGS = (1e-6, 1e6)
 """Least and largest λ: exact values or Jacobians should not make the others' weight vanish."""

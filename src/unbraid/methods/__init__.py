@@ -1,6 +1,7 @@
 """Methods by the papers they come from: compositions of the same parts.
 
-A method is what `decouple(..., method=...)` takes: a solver, with a default basis and stopping rules.
+A method is what `decouple(..., method=...)` takes: a solver, with a default basis and stopping rules. May import
+`solvers` and what lies below.
 """
 
 from unbraid.methods.alternating import SEARCH_SWEEPS, AlternatingMethod, default, dejonghe2025, zniyed2021

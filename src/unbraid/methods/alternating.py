@@ -9,8 +9,7 @@ from unbraid.bases import Basis, BSpline, PiecewiseLinear
 from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
 from unbraid.errors import check_number
-from unbraid.fitting.polish import Polish
-from unbraid.methods.base import Method
+from unbraid.methods.base import Method, Polish
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.solvers.coupling import Coupling, FixedCoupling, as_coupling
 from unbraid.solvers.loop import Stopping

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.memory_plan import Sweeps
-from unbraid.fitting.polish import Polish
-from unbraid.fitting.search import Search
+from unbraid.errors import check_whole
 from unbraid.solvers.coupling import Coupling
+from unbraid.solvers.iterates import Search
 from unbraid.solvers.loop import Stopping
+
+Sweeps = Literal["alternating", "filtered", "polynomial"]
+"""Kinds of sweeps, which differ in the memory they need."""
+
+
+@dataclass(frozen=True)
+class Polish:
+    """How to polish.
+
+    Parameters
+    ----------
+    stopping
+        When a start has had enough steps.
+    candidates
+        How many starts are polished at most.
+    at_once
+        How many are polished before looking whether more are needed.
+    """
+
+    stopping: Stopping = field(default_factory=lambda: Stopping(300, tolerance=1e-5, target=1e-27, patience=5))
+    candidates: int = 16
+    at_once: int = 4
+
+    @classmethod
+    def with_budget(cls, max_steps: int, max_seconds: float | None) -> Self:
+        """The defaults, with another budget of steps and time."""
+        check_whole("max_steps", max_steps, 1)
+        return cls(replace(cls().stopping, max_sweeps=max_steps, max_seconds=max_seconds))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,7 @@ from unbraid.bases import Basis, Polynomial
 from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
 from unbraid.errors import SettingError, check_number
-from unbraid.fitting.memory_plan import Sweeps
-from unbraid.methods.base import Method
+from unbraid.methods.base import Method, Sweeps
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.filtered import Filtered
 from unbraid.solvers.loop import Stopping

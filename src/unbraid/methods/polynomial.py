@@ -13,9 +13,8 @@ from unbraid.bases.projection import Projection
 from unbraid.data.checks import numbers
 from unbraid.data.sample_set import SampleSet
 from unbraid.errors import DataError, SettingError, check_number
-from unbraid.fitting.memory_plan import Sweeps
 from unbraid.kernels.arrays import Array
-from unbraid.methods.base import Method
+from unbraid.methods.base import Method, Sweeps
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.decomposition import Decomposition
 from unbraid.solvers.joint import JointProjection

@@ -1,4 +1,7 @@
-"""Pictures: axes in, axes out. Needs matplotlib, which the extra `report` brings."""
+"""Pictures: axes in, axes out. Needs matplotlib, which the extra `report` brings.
+
+May import `selection` and what lies below; computes nothing.
+"""
 
 from unbraid.plots.branches import branches
 from unbraid.plots.convergence import convergence

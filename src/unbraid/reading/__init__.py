@@ -1,4 +1,7 @@
-"""Samples from files: one module a format, behind two interfaces (`sources`); `read_problem` is the way in."""
+"""Samples from files: one module a format, behind two interfaces (`sources`); `read_problem` is the way in.
+
+May import `data` and what lies below.
+"""
 
 from unbraid.reading.problems import read_points, read_problem
 from unbraid.reading.samples import Points, Samples

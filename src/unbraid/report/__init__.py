@@ -1,6 +1,7 @@
 """A page about a fit: one self-contained HTML file, and the small view of a notebook.
 
-Nothing here computes; matplotlib and jinja2, of the extra `report`, are imported when a page is made.
+Nothing here computes; matplotlib and jinja2, of the extra `report`, are imported when a page is made. May import
+`plots` and what lies below.
 """
 
 from unbraid.report.notebook import notebook_view

@@ -1,4 +1,7 @@
-"""Which rank, df, degree and λ to use: candidates are compared by how well they predict samples that were held out."""
+"""Which rank and settings to use, and what a fit is worth: held-out errors, diagnostics, uniqueness.
+
+May import `fitting` and what lies below.
+"""
 
 from unbraid.selection.select import Selection, select
 from unbraid.selection.validation import Row, Settings

@@ -20,7 +20,7 @@ from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique, in_units
 from unbraid.solvers.gauge import row_lengths
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 PARALLEL = 5.0
 """Degrees below which two directions count as parallel."""

@@ -27,9 +27,9 @@ from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, turning_frames
-from unbraid.solvers.loop import Iterates
 
 FLAT = 1e-12
 """Eigenvalues of the Gauss–Newton matrix, scaled to a unit diagonal, that count as zero: rounding leaves 1e-15, and

@@ -24,7 +24,7 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.coupling import Coupling
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
-from unbraid.solvers.loop import Iterates, Measure, Run
+from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.translate import GivenModel
 
 

@@ -20,9 +20,9 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.alternating import happened
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
+from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.joint import joint_coefficients
 from unbraid.solvers.linearised import Linearised
-from unbraid.solvers.loop import Iterates, Measure, Run
 from unbraid.solvers.translate import GivenModel
 
 

@@ -27,8 +27,8 @@ from unbraid.kernels.differences import formula
 from unbraid.kernels.quadratics import minimise
 from unbraid.results.outcome import Event
 from unbraid.solvers.gauge import directions
+from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.linearised import Linearised
-from unbraid.solvers.loop import Iterates, Measure, Run
 from unbraid.solvers.translate import GivenModel
 
 LINEAR_EVERY = 5

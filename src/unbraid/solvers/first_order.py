@@ -14,7 +14,7 @@ from unbraid.data.in_memory import AtSamples, Samples
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
 from unbraid.kernels.arrays import Array, blocks
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 
 class Center(NamedTuple):

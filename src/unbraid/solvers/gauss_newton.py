@@ -22,9 +22,9 @@ from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 from unbraid.results.outcome import Event
 from unbraid.solvers.alternating import placed
 from unbraid.solvers.gauge import row_lengths
+from unbraid.solvers.iterates import Iterates, Measure
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, DenseModel, LocalModel, ProductModel, turning_frames
-from unbraid.solvers.loop import Iterates, Measure
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-14, 1e6
 SHRINK, GROW = 0.1, 5.0

@@ -22,7 +22,7 @@ from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.quadratics import pseudo_inverse
 from unbraid.solvers.alternating import AlternatingProjection, State
-from unbraid.solvers.loop import Measure
+from unbraid.solvers.iterates import Measure
 
 
 @dataclass(frozen=True)

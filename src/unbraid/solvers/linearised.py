@@ -22,7 +22,7 @@ from unbraid.kernels import gauss_newton as kernel
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.solvers import first_order
 from unbraid.solvers.first_order import Center
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.penalties import Penalty
 
 

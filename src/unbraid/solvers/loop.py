@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from unbraid.bases import Placement
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 from unbraid.results.outcome import Event, EventKind, Status, Trace
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
+from unbraid.solvers.iterates import Iterates, Measure, Run, Solver, State
 
 
 @dataclass(frozen=True)
@@ -57,77 +57,7 @@ class Stopping:
                 raise SettingError("max_seconds must be above 0, got 0: use None for no limit.")
 
 
-@dataclass(frozen=True)
-class Iterates:
-    """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K)."""
-
-    W0: Array
-    W1: Array
-    placement: Placement
-    a: Array
-
-    def take(self, index: IndexArray) -> Self:
-        """Some of the starts."""
-        return type(self)(self.W0[index], self.W1[index], self.placement.select(index), self.a[index])
-
-    def merged(self, which: BoolArray, other: Self) -> Self:
-        """These, with `other` in place of the starts at `which`."""
-        one = which[:, None, None]
-        return type(self)(
-            np.where(one, other.W0, self.W0),
-            np.where(one, other.W1, self.W1),
-            self.placement.merged(which, other.placement),
-            np.where(one, other.a, self.a),
-        )
-
-
-class Measure(NamedTuple):
-    """How good the iterates are, (B,) each: see `Trace`."""
-
-    objective: Array
-    jacobian_error: Array
-
-
 Observe = Callable[[int, int, float], object]
-State = TypeVar("State")
-
-
-class Solver(Protocol[State]):
-    """What the loop needs of a solver. States hold a batch of starts.
-
-    Differences of objectives below `resolution` are rounding errors of its `measure`.
-    """
-
-    resolution: ClassVar[float]
-
-    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
-        """The next state, and the events with the position in the batch where each happened."""
-
-    def measure(self, state: State) -> Measure:
-        """How good the state is."""
-
-    def settled(self, state: State) -> BoolArray | bool:
-        """Whether a small change now means convergence: the objective has its final form, and a step was made."""
-
-    def iterates(self, state: State) -> Iterates:
-        """The models that the state stands for."""
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One start and how it ended: its best iterate, not the last, as a batch of one.
-
-    A run that is not `finished` was left after the search, because others were better or enough.
-    """
-
-    best: Iterates
-    objective: float
-    status: Status
-    trace: Trace
-    finished: bool = True
 
 
 @dataclass

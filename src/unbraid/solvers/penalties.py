@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.kernels.arrays import Array
-from unbraid.solvers.loop import Iterates
+from unbraid.solvers.iterates import Iterates
 
 
 @dataclass(frozen=True)

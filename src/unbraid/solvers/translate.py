@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from unbraid.bases.constraints import Constraint, NonNegative
 from unbraid.bases.projection import Projection
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import mean, variance
-from unbraid.data.units import Units
+from unbraid.data.units import Units, positive
 from unbraid.kernels.arrays import Array
+from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.solvers.gauge import row_lengths
-from unbraid.solvers.loop import Run
+from unbraid.solvers.iterates import Run
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,32 @@ def finished(
     projection = Projection.onto(solved_for(constraints, offset))
     batch = placement.select(None)  # shifted and scaled coefficients are feasible to rounding: now exactly
     a = projection.from_shape_coordinates(batch, projection.shape_coordinates(batch, a[None]))[0]
-    model = units.model(one.W0[0], one.W1[0] * spread, basis, placement, a)
+    model = in_user_units(units, one.W0[0], one.W1[0] * spread, FittedBranches(basis, placement, a))
     if not offset or problem.F is None:
         return model
     return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, residuals, model))
+
+
+class FittedBranches(NamedTuple):
+    """The branches of one model: a basis, where it is placed, and coordinates a (r, K)."""
+
+    basis: Basis
+    placement: Placement
+    a: Array
+
+
+def in_user_units(units: Units, W0: Array, W1: Array, branches: FittedBranches) -> DecoupledModel:
+    """Lift one iterate into the user's units, with unit rows of W0.
+
+    From u = W0 z to u' = W0' x: u' = (u + V center) / β with V = W0 / x_scale and β the lengths of
+    its rows. Placements move along; their coordinates a stay.
+    """
+    basis, placement, a = branches
+    V = W0 / units.x_scale
+    length = positive(np.linalg.norm(V, axis=-1), otherwise=1.0, noise=0.0)
+    moved = placement.moved(1.0 / length, (V @ units.center) / length)
+    fitted = [FittedBranch(basis, moved.select(j), a[j]) for j in range(len(W0))]
+    return DecoupledModel(V / length[:, None], W1 * units.f_scale[:, None], fitted)
 
 
 def branch_values(block: Problem, W0: Array, units: Units, placement: Placement, a: Array) -> Array:

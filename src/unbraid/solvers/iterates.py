@@ -1,0 +1,108 @@
+"""What goes round in the loop: batches of models, how good they are, how a start ended; and what a solver is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from unbraid.bases import Placement
+from unbraid.data.sample_set import SampleSet
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.results.outcome import Event, Status, Trace
+
+if TYPE_CHECKING:
+    from unbraid.solvers.translate import GivenModel
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class Iterates:
+    """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K)."""
+
+    W0: Array
+    W1: Array
+    placement: Placement
+    a: Array
+
+    def take(self, index: IndexArray) -> Self:
+        """Some of the starts."""
+        return type(self)(self.W0[index], self.W1[index], self.placement.select(index), self.a[index])
+
+    def merged(self, which: BoolArray, other: Self) -> Self:
+        """These, with `other` in place of the starts at `which`."""
+        one = which[:, None, None]
+        return type(self)(
+            np.where(one, other.W0, self.W0),
+            np.where(one, other.W1, self.W1),
+            self.placement.merged(which, other.placement),
+            np.where(one, other.a, self.a),
+        )
+
+
+class Measure(NamedTuple):
+    """How good the iterates are, (B,) each: see `Trace`."""
+
+    objective: Array
+    jacobian_error: Array
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start and how it ended: its best iterate, not the last, as a batch of one.
+
+    A run that is not `finished` was left after the search, because others were better or enough.
+    """
+
+    best: Iterates
+    objective: float
+    status: Status
+    trace: Trace
+    finished: bool = True
+
+
+class Solver(Protocol[State]):
+    """What the loop needs of a solver. States hold a batch of starts.
+
+    Differences of objectives below `resolution` are rounding errors of its `measure`.
+    """
+
+    resolution: ClassVar[float]
+
+    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+        """The next state, and the events with the position in the batch where each happened."""
+
+    def measure(self, state: State) -> Measure:
+        """How good the state is."""
+
+    def settled(self, state: State) -> BoolArray | bool:
+        """Whether a small change now means convergence: the objective has its final form, and a step was made."""
+
+    def iterates(self, state: State) -> Iterates:
+        """The models that the state stands for."""
+
+    def take(self, state: State, index: IndexArray) -> State:
+        """Some of the starts."""
+
+
+class Search(Solver[State], Protocol[State]):
+    """A solver that can start by itself, at random or at a given model, and finish what it found."""
+
+    @property
+    def samples(self) -> SampleSet:
+        """What it works on."""
+
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+        """One random start per generator."""
+
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+        """A single start at a given model."""
+
+    def project_model(self, model: GivenModel) -> Iterates:
+        """The model nearest to a given one in the basis and its constraints, as a batch of one."""
+
+    def finish(self, run: Run) -> Run:
+        """What the loop gave, as a complete model with its objective."""
