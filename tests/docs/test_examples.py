@@ -1,4 +1,4 @@
-"""The pages about examples show their code; tests/test_site.py runs them."""
+"""The pages about examples show their code; test_site.py runs them."""
 
 from __future__ import annotations
 

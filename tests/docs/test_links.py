@@ -40,3 +40,10 @@ def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
 
 def test_there_are_links_to_check() -> None:
     assert sum(len(LINK.findall(prose(ROOT / page))) for page in PAGES) > 30
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("CHANGELOG.md", "CONTRIBUTING.md")])
+def test_files_that_a_page_names_exist(page: str) -> None:
+    """`kernels/splines.py` is a file of the package, `benchmarks/sweeps.py` one of the repository."""
+    for path in re.findall(r"`(?:python )?([a-z_/0-9]+/\w+\.py)\b", (ROOT / page).read_text(encoding="utf-8")):
+        assert (ROOT / path).exists() or (ROOT / "src" / "unbraid" / path).exists(), f"{page} names {path}"

@@ -54,4 +54,4 @@ def test_every_output_on_a_page_follows_the_code_that_prints_it(page: str) -> No
 def test_pages_tested_elsewhere_exist() -> None:
     for page, test in ELSEWHERE.items():
         assert (ROOT / page).exists()
-        assert Path(page).name in (ROOT / "tests" / test).read_text(encoding="utf-8")
+        assert Path(page).name in (Path(__file__).parent / test).read_text(encoding="utf-8")
