@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sample_files import MATLAB
 from unbraid.errors import DataError, SettingError
 from unbraid.reading import Points, Samples, read_points, read_problem
-from unbraid.reading.layout import FIRST, LAST, Sizes, sizes
+from unbraid.reading.layout import FIRST, LAST, SampleSizes, find_sizes
 
 Shape = tuple[int, ...]
 small = st.integers(1, 5)
@@ -29,7 +29,7 @@ def test_the_true_sizes_are_found_in_the_true_layout(S: int, m: int, n: int, kee
     first = (S, m), (S, n) if "F" in keep else None, (S, n, m) if "J" in keep else None
     last = (m, S), (n, S) if "F" in keep else None, (n, m, S) if "J" in keep else None
     if n > 1 or S > 1 or "F" not in keep:
-        assert sizes(FIRST, *first) == sizes(LAST, *last) == Sizes(S, m, n)
+        assert find_sizes(FIRST, *first) == find_sizes(LAST, *last) == SampleSizes(S, m, n)
 
 
 @pytest.mark.parametrize(

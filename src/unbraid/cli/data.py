@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
 from unbraid.data.checks import Missing
 from unbraid.errors import FileError
-from unbraid.reading import Samples, read_problem
+from unbraid.reading.columns import Columns
 from unbraid.reading.kinds import KINDS, TABLE, VAGUE
 from unbraid.reading.layout import LAST, LAYOUTS
 from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
-
-if TYPE_CHECKING:
-    from unbraid.runtime.progress import Callback
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
@@ -48,45 +45,13 @@ def names_option(option: str, help_: str) -> Callable[[click.decorators.FC], cli
     return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=a_file)
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the options say of a file: what in it is what."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    jacobians: tuple[str, ...]
-    weights: str | None
-    missing: Missing
-    layout: str | None
-
-    @property
-    def files(self) -> list[Path]:
-        """Those of the names that are files of their own."""
-        return named_files(*self.inputs, *self.outputs, *self.jacobians, self.weights or "")
-
-    def read(self, data: Path, callback: Callback | None) -> Samples:
-        """The samples."""
-        names = self.inputs, self.outputs, self.jacobians
-        return read_problem(data, *names, self.layout, callback, weights=self.weights, missing=self.missing)
-
-
 def sample_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what in a file is what; a command gets them as one, `told`."""
+    """The options that say what in a file is what; a command gets them as one `Columns`, `columns`."""
 
     @wraps(command)
-    def function(
-        *,
-        inputs: tuple[str, ...],
-        outputs: tuple[str, ...],
-        jacobians: tuple[str, ...],
-        weights: str | None,
-        missing: Missing,
-        layout: str | None,
-        paper_layout: bool,
-        **others: Any,
-    ) -> None:
-        layout = chosen_layout(layout, paper_layout)
-        command(told=Told(inputs, outputs, jacobians, weights, missing, layout), **others)
+    def function(*, layout: str | None, paper_layout: bool, **others: Any) -> None:
+        named = {field.name: others.pop(field.name) for field in fields(Columns) if field.name != "layout"}
+        command(columns=Columns(**named, layout=choose_layout(layout, paper_layout)), **others)
 
     for add in (
         layout_options,
@@ -113,7 +78,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def chosen_layout(layout: str | None, paper_layout: bool) -> str | None:
+def choose_layout(layout: str | None, paper_layout: bool) -> str | None:
     """The one layout that was asked for, or None."""
     if paper_layout and layout not in (None, LAST):
         raise click.UsageError(f"--paper-layout contradicts --layout {layout}: keep one of them.")
@@ -129,7 +94,7 @@ def check_output(output: Path, *inputs: Path) -> None:
 
 
 def check_apart(output: Path, *inputs: Path) -> None:
-    """The same for a file of any kind."""
+    """Refuse an output of any kind that cannot be written, or that would replace an input."""
     target = check_writable(output)
     for one in inputs if target.exists() else ():
         read = one.glob("*" + SUFFIX) if one.is_dir() else [one]
@@ -137,6 +102,7 @@ def check_apart(output: Path, *inputs: Path) -> None:
             raise FileError(f"{output} is also an input of this command: give -o another name.")
 
 
-def named_files(*names: str) -> list[Path]:
-    """Those of the names that are paths of arrays."""
+def named_files(columns: Columns) -> list[Path]:
+    """The `.npy` files that stand among the names of columns and arrays."""
+    names = (*columns.inputs, *columns.outputs, *columns.jacobians, columns.weights or "")
     return [Path(name) for name in names if name.endswith(SUFFIX)]

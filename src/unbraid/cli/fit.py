@@ -14,7 +14,7 @@ from unbraid.bases.constraints import CONSTRAINTS, Constraint
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, chosen_basis
 from unbraid.cli.cells import scheduler_option, this_command
-from unbraid.cli.data import OUTPUT_ENDING, Told, check_output, sample_options
+from unbraid.cli.data import OUTPUT_ENDING, check_output, named_files, sample_options
 from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, fail, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
@@ -25,6 +25,8 @@ from unbraid.errors import FileError
 from unbraid.methods import Method
 from unbraid.methods.base import Polish
 from unbraid.reading import Samples
+from unbraid.reading.columns import Columns
+from unbraid.reading.problems import read_samples
 from unbraid.report import write_report
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -110,7 +112,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
 def command(
     data: Path,
     rank: int | Literal["auto"],
-    told: Told,
+    columns: Columns,
     basis_name: str | None,
     df: int | None,
     degree: int | None,
@@ -140,11 +142,11 @@ def command(
     constraint = chosen_constraint(shapes)
     solver = chosen_method(method, coupling, max_sweeps, max_steps)
     basis = chosen_basis(basis_name, df, degree, solver)
-    check_output(output, data, *told.files)
-    check_report(report_path, output, data, *told.files)
-    check_checkpoint(checkpoint, output, data, *told.files, *filter(None, [report_path]))
+    check_output(output, data, *named_files(columns))
+    check_report(report_path, output, data, *named_files(columns))
+    check_checkpoint(checkpoint, output, data, *named_files(columns), *filter(None, [report_path]))
     with progress_bar("Decoupling") as callback:
-        samples = told.read(data, callback)
+        samples = read_samples(data, columns, callback)
         try:
             result = decouple(
                 samples.problem,

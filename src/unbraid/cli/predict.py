@@ -8,12 +8,13 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import OUTPUT_ENDING, check_output, chosen_layout, layout_options, named_files, names_option
+from unbraid.cli.data import OUTPUT_ENDING, check_output, choose_layout, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.reading import read_points
+from unbraid.reading.columns import Columns
 from unbraid.reading.layout import LAST
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import replacing
@@ -56,12 +57,12 @@ def command(
     X is a file of any kind that `unbraid fit` reads, or a single array, X.npy.
     """
     if output is not None:
-        check_output(output, model, points, *named_files(*inputs))
+        check_output(output, model, points, *named_files(Columns(inputs)))
     elif not as_json:
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
     with progress_bar("Evaluating") as callback:
-        read = read_points(points, loaded.m, inputs, chosen_layout(layout, paper_layout), callback)
+        read = read_points(points, loaded.m, inputs, choose_layout(layout, paper_layout), callback)
         X = read.X
         F, J = evaluated(loaded, X, callback)
     if read.layout == LAST:

@@ -9,12 +9,14 @@ import click
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import Told, check_apart, sample_options
+from unbraid.cli.data import check_apart, named_files, sample_options
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.reading import Samples
+from unbraid.reading.columns import Columns
+from unbraid.reading.problems import read_samples
 from unbraid.report import check_ending, check_packages, write_report
 from unbraid.results.fit import errors_on
 from unbraid.results.model import DecoupledModel
@@ -63,7 +65,7 @@ def say_report(page: Path | None) -> None:
 def command(
     model: Path,
     data: Path,
-    told: Told,
+    columns: Columns,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -72,11 +74,11 @@ def command(
     DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
     model was found, so the page has nothing on that; that of `unbraid fit --report` has.
     """
-    check_report(output, model, data, *told.files)
+    check_report(output, model, data, *named_files(columns))
     loaded = DecoupledModel.load(model)
     shell = this_command("unbraid report", left_out=("as_json",))
     with progress_bar("Reading") as callback:
-        samples = told.read(data, callback)
+        samples = read_samples(data, columns, callback)
         write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
     if as_json:
         say_document(document(loaded, samples, model, output))

@@ -5,47 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from unbraid.data.checks import Missing, check_finite, numbers, samples_of
+from unbraid.data.checks import check_finite, numbers, samples_of
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import Array
-from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, samples_first, sizes
-from unbraid.reading.samples import Points, Samples, described
+from unbraid.reading.columns import Columns
+from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, find_sizes, samples_first
+from unbraid.reading.samples import Points, Samples, describe_samples
 from unbraid.reading.sources import ArraySource, Shape
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.text import listed, shown
 
 WEIGHTS = "weights"
+OPTIONS = {"X": "inputs", "F": "outputs", "J": "jacobians", WEIGHTS: "weights"}
+"""Which argument names an array."""
 WORDS = {FIRST: "samples first", LAST: "samples last"}
 
 
-def read_problem(
-    source: ArraySource,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    jacobians: Sequence[str],
-    layout: str | None,
-    callback: Callback | None = None,
-    weights: str | None = None,
-    missing: Missing = "error",
-) -> Samples:
-    """The samples in X with F, J or both, and weights if there are any."""
-    names = {"X": find(source, inputs, "X", "inputs")}
-    for letter, given, option in (("F", outputs, "outputs"), ("J", jacobians, "jacobians")):
-        if given or usual_name(source, letter) in source.names:
-            names[letter] = find(source, given, letter, option)
-    if len(names) == 1:
-        raise DataError(
-            f"{source.path} has X but neither F nor J: add values F (S, n), Jacobians J (S, n, m), or both, or name "
-            f"them with `outputs` and `jacobians`; it holds {source.holds()}."
-        )
+def samples_in_arrays(source: ArraySource, columns: Columns, callback: Callback | None = None) -> Samples:
+    """The samples in the arrays X and F, J or both of a file, with weights if there are any."""
+    names = find_arrays(source, columns)
     shapes = {letter: source.shape(name) for letter, name in names.items()}
-    layout, taken = choose_layout(source, checked_sizes(source, shapes), layout)
-    if weights is not None or WEIGHTS in source.names:
-        names[WEIGHTS] = find(source, () if weights is None else (weights,), WEIGHTS, "weights")
-        shapes[WEIGHTS] = checked_weights(source, names[WEIGHTS], shapes["X"], weights is not None)
-        checked_sizes(source, shapes)
+    check_sizes(source, shapes)
+    layout, taken = choose_layout(source, shapes, columns.layout)
+    if columns.weights is not None or WEIGHTS in source.names:
+        names[WEIGHTS] = find_array(source, [columns.weights] if columns.weights is not None else [], WEIGHTS)
+        shapes[WEIGHTS] = weights_shape(source, names[WEIGHTS], shapes["X"], columns.weights is not None)
+        check_sizes(source, shapes)
     read: dict[str, Array] = {}
     for letter, name in names.items():
         read[letter] = samples_of(letter, source.read(name))
@@ -54,20 +41,20 @@ def read_problem(
             callback(Progress("read", done, sum(map(math.prod, shapes.values()))))
     X, F, J = read["X"], read.get("F"), read.get("J")
     W = read[WEIGHTS].ravel() if WEIGHTS in read else None
-    found = sizes(layout, shapes["X"], shapes.get("F"), shapes.get("J"))
-    if found is not None:
-        problem = Problem(*samples_first(layout, found, X, F, J), W, missing)
+    sizes = find_sizes(layout, shapes["X"], shapes.get("F"), shapes.get("J"))
+    if sizes is not None:
+        problem = Problem(*samples_first(layout, sizes, X, F, J), W, columns.missing)
     else:
         build = Problem if layout == FIRST else Problem.from_paper_layout
-        problem = build(X, F, J, W, missing)  # which says what is wrong with the shapes
-    return described(problem, taken, names.get(WEIGHTS))
+        problem = build(X, F, J, W, columns.missing)  # which says what is wrong with the shapes
+    return describe_samples(problem, taken, names.get(WEIGHTS))
 
 
-def read_points(source: ArraySource, inputs: Sequence[str], m: int, layout: str | None) -> Points:
-    """The points X, where one axis has length m."""
-    name = find(source, inputs, "X", "inputs")
+def points_in_arrays(source: ArraySource, columns: Columns, m: int) -> Points:
+    """The points in the array X of a file, one of whose axes has length m."""
+    name, layout = find_array(source, columns.inputs, "X"), columns.layout
     shape = source.shape(name)
-    checked_sizes(source, {"X": shape})
+    check_sizes(source, {"X": shape})
     pair = shape
     if len(shape) == 1:
         pair = (1, *shape) if layout == LAST else (*shape, 1)
@@ -80,11 +67,26 @@ def read_points(source: ArraySource, inputs: Sequence[str], m: int, layout: str 
     X = numbers("X", source.read(name)).reshape(pair)
     X = X if taken == FIRST else X.T
     check_finite("X", X)
-    return Points(X, taken, told(taken, guessed=source.from_matlab and layout is None and len(fitting) == 2))
+    return Points(X, taken, layout_words(taken, guessed=source.from_matlab and layout is None and len(fitting) == 2))
 
 
-def find(source: ArraySource, given: Sequence[str], letter: str, option: str) -> str:
-    """The name in the file of the array that was asked for, or of X, F, J or weights."""
+def find_arrays(source: ArraySource, columns: Columns) -> dict[str, str]:
+    """What the file calls X, and F, J or both."""
+    names = {"X": find_array(source, columns.inputs, "X")}
+    for letter, given in (("F", columns.outputs), ("J", columns.jacobians)):
+        if given or usual_name(source, letter) in source.names:
+            names[letter] = find_array(source, given, letter)
+    if len(names) == 1:
+        raise DataError(
+            f"{source.path} has X but neither F nor J: add values F (S, n), Jacobians J (S, n, m), or both, or name "
+            f"them with `outputs` and `jacobians`; it holds {source.holds()}."
+        )
+    return names
+
+
+def find_array(source: ArraySource, given: Sequence[str], letter: str) -> str:
+    """What the file calls the array that was named, or X, F, J or weights where none was."""
+    option = OPTIONS[letter]
     if len(given) > 1:
         raise FileError(f"{source.path} holds arrays: `{option}` names one of them, got {listed(given, len(given))}.")
     name = given[0] if given else usual_name(source, letter)
@@ -101,8 +103,8 @@ def usual_name(source: ArraySource, letter: str) -> str:
     return letter.lower() if "x" in source.names and not {"X", "F", "J"}.intersection(source.names) else letter
 
 
-def checked_weights(source: ArraySource, name: str, X: Shape, meant: bool) -> Shape:
-    """The shape of the weights: one long axis, as long as one of X."""
+def weights_shape(source: ArraySource, name: str, X: Shape, meant: bool) -> Shape:
+    """The shape of the weights, refused unless it has one long axis, as long as one of X; `meant`: they were named."""
     shape = source.shape(name)
     if math.prod(shape) == max(shape, default=0) and math.prod(shape) in X:
         return shape
@@ -112,31 +114,30 @@ def checked_weights(source: ArraySource, name: str, X: Shape, meant: bool) -> Sh
     )
 
 
-def checked_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> Mapping[str, Shape]:
-    """The same shapes; arrays that are empty or do not fit into memory are refused before they are read."""
+def check_sizes(source: ArraySource, shapes: Mapping[str, Shape]) -> None:
+    """Refuse arrays that are empty or do not fit into memory, before they are read."""
     for letter, shape in shapes.items():
         if 0 in shape:
             raise DataError(f"{letter} must not be empty, got shape {shape} in {source.path}.")
     if not source.mapped:
         check_memory(f"Reading {source.path}", 8 * sum(map(math.prod, shapes.values())))
-    return shapes
 
 
 def choose_layout(source: ArraySource, shapes: Mapping[str, Shape], layout: str | None) -> tuple[str, str]:
     """The layout, and words about it: what was asked for, what fits MATLAB's shapes, or samples first."""
     if layout is not None or not source.from_matlab:
-        return layout or FIRST, told(layout or FIRST)
+        return layout or FIRST, layout_words(layout or FIRST)
     X, F, J = shapes["X"], shapes.get("F"), shapes.get("J")
-    samples = {one: found.S for one in LAYOUTS if (found := sizes(one, X, F, J)) is not None}
+    samples = {one: found.S for one in LAYOUTS if (found := find_sizes(one, X, F, J)) is not None}
     if not samples:
         given = ", ".join(f"{letter} {shape}" for letter, shape in shapes.items())
         last, first = (", ".join(f"{name} {MEANING[one][name]}" for name in shapes) for one in (LAST, FIRST))
         raise DataError(f"{source.path} has {given}, which fit neither samples last, {last}, nor first, {first}.")
     taken = max(reversed(LAYOUTS), key=lambda one: samples.get(one, 0))  # the last, if both have as many
-    return taken, told(taken, guessed=len(samples) == 2)
+    return taken, layout_words(taken, guessed=len(samples) == 2)
 
 
-def told(layout: str, guessed: bool = False) -> str:
-    """What to say about a layout."""
+def layout_words(layout: str, guessed: bool = False) -> str:
+    """'samples first' or 'samples last', and how to get the other where the shapes fit both."""
     other = FIRST if layout == LAST else LAST
     return WORDS[layout] + (f" (the shapes fit both layouts; `layout` {other} takes the other)" if guessed else "")

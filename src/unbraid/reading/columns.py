@@ -1,22 +1,56 @@
-"""Which columns of a table are meant: names, patterns and ranges.
+"""What in a file is what: its columns or arrays, by names, patterns and ranges.
 
-A text names one column, or several with commas between them. Each is a name, a pattern such as ``x*``, or a range
-such as ``x1:x5``, which takes the columns from the first to the last as they stand in the file. Jacobians are n·m
-columns, row after row: ∂f_1/∂x_1, ∂f_1/∂x_2, …, ∂f_2/∂x_1, …; or one text with ``{output}`` and ``{input}`` in it, such
-as ``d{output}/d{input}``, which is filled in with the names of outputs and inputs.
+In a table, a text names one column, or several with commas between them. Each is a name, a pattern such as ``x*``, or
+a range such as ``x1:x5``, which takes the columns from the first to the last as they stand in the file. Jacobians are
+n·m columns, row after row: ∂f_1/∂x_1, ∂f_1/∂x_2, …, ∂f_2/∂x_1, …; or one text with ``{output}`` and ``{input}`` in it,
+such as ``d{output}/d{input}``, which is filled in with the names of outputs and inputs. In a file of arrays, a text is
+the name of one array.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from unbraid.errors import FileError
+from unbraid.data.checks import Missing, check_missing
+from unbraid.errors import FileError, SettingError
+from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.sources import Table
 from unbraid.runtime.text import listed, shown
 
 OUTPUT, INPUT = "{output}", "{input}"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How a file of samples is read: what in it is what.
+
+    Attributes
+    ----------
+    inputs, outputs, jacobians
+        The columns of a table, as texts that `choose` understands; in other files the array, if it is not X, F or J.
+    weights
+        The column, or the array, with one weight a sample; None: none, or the array named weights.
+    missing
+        Whether NaN and empty cells of outputs and Jacobians are refused ("error") or stand for what is not known
+        ("mask").
+    layout
+        "samples-first" or "samples-last"; None: by the shapes in MATLAB's files, samples first in all others.
+    """
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    jacobians: tuple[str, ...] = ()
+    weights: str | None = None
+    missing: Missing = "error"
+    layout: str | None = None
+
+    def __post_init__(self) -> None:
+        check_missing(self.missing)
+        if self.layout is not None and self.layout not in LAYOUTS:
+            raise SettingError(f"layout must be None, {' or '.join(map(repr, LAYOUTS))}, got {self.layout!r}.")
 
 
 def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:

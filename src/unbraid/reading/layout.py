@@ -22,24 +22,24 @@ MEANING = {
 }
 
 
-class Sizes(NamedTuple):
-    """How many samples, inputs and outputs."""
+class SampleSizes(NamedTuple):
+    """How many samples S, inputs m and outputs n there are."""
 
     S: int
     m: int
     n: int
 
 
-def sizes(layout: str, X: Shape, F: Shape | None, J: Shape | None) -> Sizes | None:
+def find_sizes(layout: str, X: Shape, F: Shape | None, J: Shape | None) -> SampleSizes | None:
     """The sizes for which the shapes are (S, m), (S, n), (S, n, m), or in the other layout; None if there are none.
 
     Examples
     --------
-    >>> sizes("samples-last", (2, 100), (3, 100), (3, 2, 100))
-    Sizes(S=100, m=2, n=3)
-    >>> sizes("samples-last", (2, 100), (100, 1), (2, 100))
-    Sizes(S=100, m=2, n=1)
-    >>> sizes("samples-first", (2, 100), (3, 100), (3, 2, 100)) is None
+    >>> find_sizes("samples-last", (2, 100), (3, 100), (3, 2, 100))
+    SampleSizes(S=100, m=2, n=3)
+    >>> find_sizes("samples-last", (2, 100), (100, 1), (2, 100))
+    SampleSizes(S=100, m=2, n=1)
+    >>> find_sizes("samples-first", (2, 100), (3, 100), (3, 2, 100)) is None
     True
     """
     last = layout == LAST
@@ -49,16 +49,16 @@ def sizes(layout: str, X: Shape, F: Shape | None, J: Shape | None) -> Sizes | No
         return None
     S, m = reversed(X) if last else X
     if F is not None:
-        n = outputs(F, S, last)
+        n = count_outputs(F, S, last)
     else:
         assert J is not None
         n = math.prod(J) // (S * m)
-    if n < 1 or (J is not None and not alike(J, (n, m, S) if last else (S, n, m))):
+    if n < 1 or (J is not None and not agree(J, (n, m, S) if last else (S, n, m))):
         return None
-    return Sizes(S, m, n)
+    return SampleSizes(S, m, n)
 
 
-def outputs(F: Shape, S: int, last: bool) -> int:
+def count_outputs(F: Shape, S: int, last: bool) -> int:
     """How many outputs there are in values of S samples, 0 where the shape is not that of S samples."""
     if math.prod(F) == max(F, default=0) == S:
         return 1
@@ -67,16 +67,16 @@ def outputs(F: Shape, S: int, last: bool) -> int:
     return F[0 if last else 1]
 
 
-def alike(one: Sequence[int], other: Sequence[int]) -> bool:
+def agree(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether two shapes are the same but for axes of length one."""
     return [length for length in one if length != 1] == [length for length in other if length != 1]
 
 
 def samples_first(
-    layout: str, found: Sizes, X: npt.NDArray[Any], F: npt.NDArray[Any] | None, J: npt.NDArray[Any] | None
+    layout: str, sizes: SampleSizes, X: npt.NDArray[Any], F: npt.NDArray[Any] | None, J: npt.NDArray[Any] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
-    """The arrays as (S, m), (S, n), (S, n, m)."""
-    S, m, n = found
+    """X, F and J of a file in the given layout, as (S, m), (S, n) and (S, n, m)."""
+    S, m, n = sizes
     if layout == FIRST:
         return X.reshape(S, m), None if F is None else F.reshape(S, n), None if J is None else J.reshape(S, n, m)
     return (

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from unbraid.data.checks import Missing, check_missing
-from unbraid.errors import FileError, SettingError
-from unbraid.reading import arrays, tables
+from unbraid.data.checks import Missing
+from unbraid.errors import FileError
+from unbraid.reading.arrays import points_in_arrays, samples_in_arrays
+from unbraid.reading.columns import Columns
 from unbraid.reading.kinds import opener
-from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.samples import Points, Samples
 from unbraid.reading.sources import ArraySource, Table
+from unbraid.reading.tables import points_in_table, samples_in_table
 from unbraid.runtime.files import StrPath, reason
 from unbraid.runtime.progress import Callback
 
@@ -61,39 +62,42 @@ def read_problem(
     >>> samples.problem
     Problem(S=2 samples, m=2 inputs, n=1 output, values only)
     """
-    given = as_names(inputs), as_names(outputs), as_names(jacobians)
-    check_missing(missing)
-    with opened(path, layout) as source:
+    names = several(inputs), several(outputs), several(jacobians)
+    return read_samples(path, Columns(*names, weights, missing, layout), callback)
+
+
+def read_samples(path: StrPath, columns: Columns, callback: Callback | None = None) -> Samples:
+    """The samples in a file, read as `columns` says; see `read_problem`."""
+    with open_source(path, columns) as source:
         if isinstance(source, Table):
-            return tables.read_problem(source, *given, callback, weights, missing)
-        return arrays.read_problem(source, *given, layout, callback, weights, missing)
+            return samples_in_table(source, columns, callback)
+        return samples_in_arrays(source, columns, callback)
 
 
 def read_points(
     path: StrPath, m: int, inputs: Names = (), layout: str | None = None, callback: Callback | None = None
 ) -> Points:
     """The points in a file, for a function of m inputs; see `read_problem`."""
-    with opened(path, layout) as source:
+    columns = Columns(several(inputs), layout=layout)
+    with open_source(path, columns) as source:
         if isinstance(source, Table):
-            return tables.read_points(source, as_names(inputs), m, callback)
-        return arrays.read_points(source, as_names(inputs), m, layout)
+            return points_in_table(source, columns, m, callback)
+        return points_in_arrays(source, columns, m)
 
 
 @contextmanager
-def opened(path: StrPath, layout: str | None) -> Iterator[ArraySource | Table]:
-    """The open file, once the layout is one that it can have."""
-    if layout is not None and layout not in LAYOUTS:
-        raise SettingError(f"layout must be None, {' or '.join(map(repr, LAYOUTS))}, got {layout!r}.")
+def open_source(path: StrPath, columns: Columns) -> Iterator[ArraySource | Table]:
+    """Open a file of any kind; a table has no layout to be asked for."""
     path = Path(path)
     try:
         with opener(path)(path) as source:
-            if isinstance(source, Table) and layout is not None:
+            if isinstance(source, Table) and columns.layout is not None:
                 raise FileError(f"{path} is a table, with one sample a row: leave out `layout`.")
             yield source
     except OSError as error:
         raise FileError(f"{path} cannot be read: {reason(error)}.") from error
 
 
-def as_names(given: Names) -> tuple[str, ...]:
-    """One text or several, as several."""
+def several(given: Names) -> tuple[str, ...]:
+    """One text or several, as a tuple of texts."""
     return (given,) if isinstance(given, str) else tuple(given)

@@ -1,4 +1,4 @@
-"""What reading a file gives."""
+"""What reading a file gives: samples, or points, with words on what was taken for what."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Samples:
     taken: str
 
 
-def described(problem: Problem, taken: str, weights: str | None) -> Samples:
-    """The samples, with a word on weights, by the name that the file has for them, and on what is missing."""
+def describe_samples(problem: Problem, taken: str, weights: str | None) -> Samples:
+    """Samples with what was taken for what, the file's name of the weights, and how many numbers are missing."""
     more = [] if weights is None else [f"weighted by {quoted(weights)}"]
     gaps = all_known(problem).entries - problem.known.entries
     more += [f"{counted(gaps, 'number')} missing"] if gaps else []
