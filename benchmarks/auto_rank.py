@@ -16,7 +16,7 @@ import numpy as np
 import unbraid as ub
 from unbraid.datasets import Kind
 from unbraid.selection.rule import lowest, simplest
-from unbraid.studies.comparison.run import with_noise
+from unbraid.studies.comparison.cells import with_noise
 
 SHAPES = (
     *((n, m, 1) for n, m in ((2, 2), (1, 3), (3, 1), (4, 4))),

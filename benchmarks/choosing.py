@@ -16,8 +16,8 @@ import numpy as np
 import unbraid as ub
 from unbraid.bases import Basis
 from unbraid.results.fit import errors_on
+from unbraid.studies.comparison.cells import FRESH, NOISES, TRAINING, with_noise
 from unbraid.studies.comparison.entries import systems
-from unbraid.studies.comparison.run import FRESH, NOISES, SAMPLES, with_noise
 
 SYSTEMS = ("trig", "sine_3_3_5", "cubic_2_3_4")
 BASES: tuple[Basis, ...] = (
@@ -37,9 +37,9 @@ def errors(system: str, noise: float, draws: int, settings: dict[str, Settings])
     """The median error with each of the settings, all on the same samples and noise."""
     chosen, found = systems()[system], []
     for draw in range(draws):
-        whole, _ = chosen.draw(SAMPLES + FRESH, np.random.default_rng([draw, 0]))
-        train = with_noise(whole.take(slice(SAMPLES)), noise, np.random.default_rng([draw, 1]))
-        fresh = whole.take(slice(SAMPLES, None))
+        whole, _ = chosen.draw(TRAINING + FRESH, np.random.default_rng([draw, 0]))
+        train = with_noise(whole.take(slice(TRAINING)), noise, np.random.default_rng([draw, 1]))
+        fresh = whole.take(slice(TRAINING, None))
         outputs = [errors_on(fresh, fit(train, chosen.rank, draw))[1] for fit in settings.values()]
         found.append([float(np.max(output)) for output in outputs if output is not None])
     return [float(one) for one in np.median(found, axis=0)]

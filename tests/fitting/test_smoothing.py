@@ -27,7 +27,7 @@ from unbraid.results.outcome import Status
 from unbraid.selection.uniqueness import in_units
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
-from unbraid.studies.comparison.run import with_noise
+from unbraid.studies.comparison.cells import with_noise
 
 METHODS = [
     ub.methods.default(polish=False, max_sweeps=30),

@@ -19,7 +19,7 @@ from unbraid.selection.rule import EXACT, as_good, clearly_better, exact, finer,
 from unbraid.selection.validation import FIT_STEPS, Scale, Validation, inside, quick
 from unbraid.selection.words import reason, table
 from unbraid.solvers.coupling import FixedCoupling
-from unbraid.studies.comparison.run import with_noise
+from unbraid.studies.comparison.cells import with_noise
 
 FOLDS, PER_FOLD = 5, 4
 FOLD = np.arange(FOLDS * PER_FOLD) % FOLDS

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import unbraid as ub
 from unbraid.cli import app
-from unbraid.studies.comparison import run
+from unbraid.studies.comparison import cells
+from unbraid.studies.comparison.cells import FRESH, TRAINING, comparison_cell, with_noise
 from unbraid.studies.comparison.entries import contenders, systems
-from unbraid.studies.comparison.run import FRESH, SAMPLES, cell, with_noise
 
 
 def compare(folder: Path, *options: str) -> str:
@@ -35,7 +35,7 @@ def test_every_system_has_samples_of_the_size_it_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(contenders()))
 def test_every_contender_fits_and_is_tested_on_fresh_points(name: str) -> None:
-    (row,) = cell("dreesen_a", 0.0, name, runs=1, seed=0)
+    (row,) = comparison_cell("dreesen_a", 0.0, name, runs=1, seed=0)
     assert 0.0 <= row["fresh_error"] < 50.0
     assert row["contender"] == name
     assert row["seconds"] > 0.0
@@ -44,11 +44,11 @@ def test_every_contender_fits_and_is_tested_on_fresh_points(name: str) -> None:
 def test_all_contenders_see_the_same_samples() -> None:
     seen: list[ub.Problem] = []
     for name in ("dreesen2015", "hollander2017"):
-        rows = cell("dreesen_a", 0.05, name, runs=2, seed=3)
+        rows = comparison_cell("dreesen_a", 0.05, name, runs=2, seed=3)
         assert [row["run"] for row in rows] == [0, 1]
     for _ in range(2):
-        whole, _ = systems()["dreesen_a"].draw(SAMPLES + FRESH, np.random.default_rng([3, 0, 0]))
-        seen.append(with_noise(whole.take(slice(SAMPLES)), 0.05, np.random.default_rng([3, 1, 0])))
+        whole, _ = systems()["dreesen_a"].draw(TRAINING + FRESH, np.random.default_rng([3, 0, 0]))
+        seen.append(with_noise(whole.take(slice(TRAINING)), 0.05, np.random.default_rng([3, 1, 0])))
     np.testing.assert_array_equal(seen[0].J, seen[1].J)
 
 
@@ -85,10 +85,10 @@ def test_a_method_or_system_that_fails_is_named_in_one_sentence(
 
     contender, system = contenders()["default"], systems()["dreesen_a"]
     if broken == "method":
-        monkeypatch.setattr(run, "contenders", lambda: {"default": replace(contender, fit=fail)})
+        monkeypatch.setattr(cells, "contenders", lambda: {"default": replace(contender, fit=fail)})
         expected = "The method 'default' failed on the system 'dreesen_a', noise 0, draw 0"
     else:
-        monkeypatch.setattr(run, "systems", lambda: {"dreesen_a": replace(system, draw=fail)})
+        monkeypatch.setattr(cells, "systems", lambda: {"dreesen_a": replace(system, draw=fail)})
         expected = "The system 'dreesen_a' cannot be drawn"
     line = f"compare --system dreesen_a --method default --noise 0 --runs 1 --jobs 1 -o {tmp_path}"
     result = CliRunner().invoke(app, line.split())

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import unbraid as ub
 from unbraid.cli import app
 from unbraid.studies.reproduction import claims
-from unbraid.studies.reproduction.experiments import monotone_cell, trig_cell, with_polynomials
+from unbraid.studies.reproduction.cells import monotone_cell, trig_cell, with_polynomials
 from unbraid.studies.reproduction.readings import Readings
 from unbraid.studies.tasks import Rows
 

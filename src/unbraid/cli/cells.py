@@ -13,9 +13,7 @@ import click
 from unbraid.cli.bars import bar, task_bar
 from unbraid.cli.errors import INTERRUPTED, fail
 from unbraid.cli.output import say
-from unbraid.errors import FileError
-from unbraid.runtime.files import reason
-from unbraid.studies.tasks import Rows, Task, run_tasks
+from unbraid.studies.tasks import Rows, Task, make_folder, run_tasks
 
 
 def worker_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -36,7 +34,7 @@ def run_cells(
     """The rows of every cell, and how many cells were there from before. Ctrl-C says what is kept, and exits."""
     if jobs is not None and scheduler is not None:
         raise click.UsageError("--jobs counts processes here, and --scheduler is a cluster: give one of them.")
-    cells = make_folder(output / "cells")
+    cells = make_folder(output / "cells")  # refused before the work where that fails
     kept = count_kept(tasks, cells)
     with interruptible(tasks, cells), task_bar(title) as callback:
         here = 1 if scheduler is not None else jobs or os.cpu_count() or 1
@@ -66,15 +64,6 @@ def say_done(seconds: float, cells: str, kept: int, page: Path) -> None:
     reused = f", {kept} of them from before" if kept else ""
     say(f"Time: {seconds:.0f} s, {cells}{reused}.")
     say(f"Summary: {page}")
-
-
-def make_folder(folder: Path) -> Path:
-    """Make the folder, and refuse before the work where that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
-    return folder
 
 
 def count_kept(tasks: Sequence[Task], cells: Path) -> int:

@@ -11,10 +11,11 @@ import click
 from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say_document
+from unbraid.studies.comparison.cells import NOISES, comparison_tasks
 from unbraid.studies.comparison.entries import contenders, systems
-from unbraid.studies.comparison.output import level, named, write_comparison
-from unbraid.studies.comparison.run import NOISES, comparison_tasks
-from unbraid.studies.tables import distinct, values
+from unbraid.studies.comparison.figures import noise_words
+from unbraid.studies.comparison.output import write_comparison
+from unbraid.studies.tables import distinct, distinct_names, values
 from unbraid.studies.tasks import Rows
 
 EXAMPLES = """\b
@@ -133,17 +134,17 @@ def print_errors(rows: Rows) -> None:
     """The median errors, one line a system and noise."""
     import numpy as np
 
-    methods = named(rows, "contender")
+    methods = distinct_names(rows, "contender")
     lines = [
         (
             systems()[system].title,
-            level(noise),
+            noise_words(noise),
             *(
                 f"{np.median(values(rows, 'fresh_error', system=system, noise=noise, contender=one)):.2g}"
                 for one in methods
             ),
         )
-        for system in named(rows, "system")
+        for system in distinct_names(rows, "system")
         for noise in distinct(rows, "noise")
     ]
     titles = [contenders()[one].title for one in methods]

@@ -12,9 +12,9 @@ import click
 from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say, say_document
+from unbraid.studies.reproduction.cells import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.studies.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
-from unbraid.studies.reproduction.experiments import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
-from unbraid.studies.reproduction.output import Results, write_results
+from unbraid.studies.reproduction.output import Reproduction, write_reproduction
 from unbraid.studies.reproduction.readings import VARIANTS, Readings
 
 TITLES = {"trig": "f_trig", "monotone": "The monotone system"}
@@ -86,9 +86,9 @@ def command(
     done, kept = run_cells("Reproducing", tasks, output, jobs, scheduler)
     trig_rows = [row for rows in done[: len(trig)] for row in rows]
     monotone_rows = [row for rows in done[len(trig) :] for row in rows]
-    results = Results(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce"))
+    reproduced = Reproduction(trig_rows, monotone_rows, runs, seed, readings, this_command("unbraid reproduce"))
     with keeping(tasks, output, "Drawing"):
-        written = write_results(results, output)
+        written = write_reproduction(reproduced, output)
     verdicts = {"trig": trig_verdicts(trig_rows), "monotone": monotone_verdicts(monotone_rows)}
     seconds = time.perf_counter() - began
     if as_json:

@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 
 
 def values(rows: Rows, column: str, **where: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """A column of the rows that have the given entries."""
+    """A column of the rows that have the given entries in other columns, as an array."""
     return np.array(
         [row[column] for row in rows if all(row[key] == value for key, value in where.items())], dtype=float
     )
 
 
 def distinct(rows: Rows, column: str) -> list[Any]:
-    """The entries of a column, each once, in order."""
+    """The entries of a column, each once, sorted."""
     return sorted({row[column] for row in rows})
 
 
+def distinct_names(rows: Rows, column: str) -> list[str]:
+    """The names in a column, each once, in the order in which they first occur."""
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -42,7 +47,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_csv(path: Path, rows: Rows) -> Path:
-    """Every row, with the digits that give the number back."""
+    """Write the rows as a table with a header, every number with the digits that give it back; returns the path."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -52,7 +57,7 @@ def write_csv(path: Path, rows: Rows) -> Path:
 
 
 def write_figure(stem: Path, figure: Figure) -> list[Path]:
-    """The figure as SVG and PNG; the same figure gives the same bytes."""
+    """Write a figure as SVG and PNG and return the paths; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
     paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]

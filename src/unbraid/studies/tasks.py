@@ -98,7 +98,7 @@ def run_tasks(
 
 
 def execute(task: Task) -> Rows:
-    """Do the work, on one core."""
+    """The rows of one task, computed on one core."""
     with single_blas_thread():
         return task.function(**task.settings)
 
@@ -113,10 +113,15 @@ def read_rows(folder: Path, task: Task) -> Rows | None:
 
 
 def write_rows(folder: Path, task: Task, rows: Rows) -> None:
-    """Keep the rows of a finished task."""
+    """Write the rows of a finished task to its file."""
+    with replacing(make_folder(folder) / task.file_name) as file:
+        file.write(json.dumps(rows).encode())
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder, and those above it, where it is not there yet; returns it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
-    with replacing(folder / task.file_name) as file:
-        file.write(json.dumps(rows).encode())
+    return folder

@@ -1,4 +1,4 @@
-"""What a comparison is made of: systems and contenders, each from a file of its own."""
+"""What a comparison is made of: systems and contenders, found in the files of two folders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from unbraid.data.problem import Problem
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 
-Draw = Callable[[int, np.random.Generator], tuple[Problem, DecoupledModel | None]]
+Folder = Literal["systems", "contenders"]
+Drawing = Callable[[int, np.random.Generator], tuple[Problem, DecoupledModel | None]]
+"""Draws so many samples of a system, with the true model where there is one."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,11 @@ class System:
     rank: int
     df: int
     degree: int
-    draw: Draw
+    draw: Drawing
+
+
+Fitting = Callable[[Problem, System, np.random.Generator], Fit]
+"""Decouples samples of a system; everything random comes from the generator."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +64,31 @@ class Contender:
 
     name: str
     title: str
-    fit: Callable[[Problem, System, np.random.Generator], Fit]
+    fit: Fitting
 
 
 def systems() -> dict[str, System]:
-    """All systems, by name, in the order of their files."""
+    """All systems by name, in the order of their files."""
     return {one.name: one for module in modules("systems") for one in module.SYSTEMS}
 
 
 def contenders() -> dict[str, Contender]:
-    """All contenders, by name, in the order of their files."""
-    return {module.CONTENDER.name: module.CONTENDER for module in modules("contenders")}
+    """All contenders by name, in alphabetical order."""
+    found = {one.name: one for module in modules("contenders") for one in module.CONTENDERS}
+    return dict(sorted(found.items()))
 
 
-def source_of(part: str, name: str) -> str:
-    """The text of the file that an entry comes from: when it is edited, what was computed with it is outdated."""
-    for module in modules(part):
-        names = [one.name for one in module.SYSTEMS] if part == "systems" else [module.CONTENDER.name]
-        if name in names:
-            return inspect.getsource(module)
-    return ""
+def source_of(folder: Folder, name: str) -> str:
+    """The text of the file that has the system or contender of that name.
+
+    When it is edited, what was computed with it is outdated.
+    """
+    files = {one.name: module for module in modules(folder) for one in getattr(module, folder.upper())}
+    return inspect.getsource(files[name])
 
 
-def modules(part: str) -> list[Any]:
-    """The modules of a package of this one."""
-    package = importlib.import_module(f"unbraid.studies.comparison.{part}")
+def modules(folder: Folder) -> list[Any]:
+    """The modules in a folder of this package, by name."""
+    package = importlib.import_module(f"unbraid.studies.comparison.{folder}")
     names = sorted(one.name for one in pkgutil.iter_modules(package.__path__))
     return [importlib.import_module(f"{package.__name__}.{name}") for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from unbraid.plots.palette import BLUE, ORANGE, RED, SKY
 from unbraid.studies.reproduction.readings import VARIANTS
 from unbraid.studies.tables import distinct, values
 from unbraid.studies.tasks import Rows
@@ -13,10 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#E69F00", "#56B4E9", "#0072B2")
-"""Of Okabe and Ito's palette; in grey they differ in lightness as well."""
-
-
+BOX_COLOURS = (ORANGE, SKY, BLUE)
+"""In grey they differ in lightness as well."""
 FEWEST = 5
 """Runs of which a box can be drawn; fewer are drawn one by one."""
 
@@ -32,7 +31,7 @@ def trig_figure(rows: Rows, prefix: str = "poly_") -> Figure:
             groups = [[values(some, prefix + name, degree=d, df=df) for df in distinct(rows, "df")] for d in degrees]
             boxes(axes, groups, distinct(rows, "df"))
             if name != "error_J":
-                axes.axhline(1.0, color="#D55E00", linestyle=":", linewidth=1.2, zorder=0)
+                axes.axhline(1.0, color=RED, linestyle=":", linewidth=1.2, zorder=0)
         panels[0, column].set_title(VARIANTS[variant])
         panels[-1, column].set_xlabel("degrees of freedom df")
     for axes, label in zip(panels[:, 0], labels, strict=True):
@@ -48,11 +47,11 @@ def monotone_figure(rows: Rows) -> Figure:
         some = [row for row in rows if row["variant"] == variant]
         dfs = distinct(rows, "df")
         groups = [[values(some, "error_J", constraint=c, df=df) for df in dfs] for c in ("none", "increasing")]
-        boxes(panels[0, column], groups, dfs, (COLOURS[0], COLOURS[2]))
+        boxes(panels[0, column], groups, dfs, (BOX_COLOURS[0], BOX_COLOURS[2]))
         panels[0, column].set_title(VARIANTS[variant])
         panels[0, column].set_xlabel("degrees of freedom df")
     panels[0, 0].set_ylabel("Error(J)")
-    legend(figure, ["Unconstrained", "Monotonic (+)"], (COLOURS[0], COLOURS[2]))
+    legend(figure, ["Unconstrained", "Monotonic (+)"], (BOX_COLOURS[0], BOX_COLOURS[2]))
     return figure
 
 
@@ -66,7 +65,9 @@ def grid(rows: Rows, lines: int) -> tuple[Figure, Any, list[str]]:
     return figure, panels, variants
 
 
-def boxes(axes: Axes, groups: Sequence[Sequence[Any]], ticks: Sequence[int], colours: Sequence[str] = COLOURS) -> None:
+def boxes(
+    axes: Axes, groups: Sequence[Sequence[Any]], ticks: Sequence[int], colours: Sequence[str] = BOX_COLOURS
+) -> None:
     """Box plots side by side, one group a colour, one place a tick, on a logarithmic scale."""
     width = 0.8 / len(groups)
     for g, group in enumerate(groups):
@@ -91,7 +92,7 @@ def boxes(axes: Axes, groups: Sequence[Sequence[Any]], ticks: Sequence[int], col
     axes.grid(axis="y", alpha=0.3)
 
 
-def legend(figure: Figure, names: Sequence[str], colours: Sequence[str] = COLOURS, line: str | None = None) -> None:
+def legend(figure: Figure, names: Sequence[str], colours: Sequence[str] = BOX_COLOURS, line: str | None = None) -> None:
     """One legend for all panels, above them."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -100,5 +101,5 @@ def legend(figure: Figure, names: Sequence[str], colours: Sequence[str] = COLOUR
         Patch(facecolor=colour, edgecolor="black", label=name) for name, colour in zip(names, colours, strict=False)
     ]
     if line is not None:
-        handles.append(Line2D([], [], color="#D55E00", linestyle=":", label=line))
+        handles.append(Line2D([], [], color=RED, linestyle=":", label=line))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)

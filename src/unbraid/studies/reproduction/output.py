@@ -26,7 +26,7 @@ TABLE_1 = {8: 7, 10: 7, 12: 7, 14: 9, 16: 15, 18: 16, 20: 13}
 
 
 @dataclass(frozen=True)
-class Results:
+class Reproduction:
     """The rows of the experiments that were run (empty for one that was not), and how."""
 
     trig: Rows
@@ -37,8 +37,8 @@ class Results:
     command: str
 
 
-def write_results(results: Results, folder: Path) -> list[Path]:
-    """Write everything; the files, the summary page first."""
+def write_reproduction(results: Reproduction, folder: Path) -> list[Path]:
+    """Write the summary page, the numbers, figures and Table 1 into a folder; returns the files, the page first."""
     written = []
     if results.trig:
         written.append(write_csv(folder / "trig.csv", results.trig))
@@ -49,7 +49,7 @@ def write_results(results: Results, folder: Path) -> list[Path]:
         written.append(write_csv(folder / "table1.csv", table_1(results.monotone)))
         written += write_figure(folder / "figure3", monotone_figure(results.monotone))
     page = folder / "summary.md"
-    write_bytes(page, summary(results).encode())
+    write_bytes(page, reproduction_page(results).encode())
     return [page, *written]
 
 
@@ -65,8 +65,8 @@ def table_1(rows: Rows) -> Rows:
     return result
 
 
-def summary(results: Results) -> str:
-    """The page: each claim of the paper beside what was measured."""
+def reproduction_page(results: Reproduction) -> str:
+    """The summary page in Markdown: each claim of the paper beside what was measured."""
     parts = [
         "# The paper's experiments, run again",
         f"unbraid {__version__}, {results.runs} runs a cell, seed {results.seed}. Made by `{results.command}`.",
@@ -87,7 +87,7 @@ def summary(results: Results) -> str:
 
 
 def claims_table(verdicts: Sequence[Verdict]) -> str:
-    """One row a claim and variant; the claim and its rule stand in the first of them."""
+    """A table with one row a claim and variant; the claim and its rule stand in the first row of each claim."""
     rows, before = [], ""
     for one in verdicts:
         claim = f"{one.claim} *({one.rule}.)*" if one.claim != before else ""
@@ -96,8 +96,8 @@ def claims_table(verdicts: Sequence[Verdict]) -> str:
     return markdown_table(["the paper says", "variant", "measured", "verdict"], rows)
 
 
-def trig_section(results: Results) -> str:
-    """Figure 2 and the medians behind it."""
+def trig_section(results: Reproduction) -> str:
+    """The part of the page on f_trig: Figure 2 and the medians behind it."""
     rows, dfs = results.trig, distinct(results.trig, "df")
     table = []
     for variant in VARIANTS:
@@ -116,8 +116,8 @@ def trig_section(results: Results) -> str:
     )
 
 
-def monotone_section(results: Results) -> str:
-    """Figure 3, Table 1 and the medians behind them."""
+def monotone_section(results: Reproduction) -> str:
+    """The part of the page on the monotone system: Figure 3, Table 1 and the medians behind them."""
     rows, dfs = results.monotone, distinct(results.monotone, "df")
     counts = [
         [VARIANTS[row["variant"]], row["runs"], *(str(row[str(df)]) for df in dfs)] for row in table_1(results.monotone)

@@ -1,1 +1,1 @@
-"""The contenders: each file has one CONTENDER."""
+"""Methods that take part in the comparison: every file of this folder has a list CONTENDERS, and is found by itself."""

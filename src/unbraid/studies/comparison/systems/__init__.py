@@ -1,1 +1,1 @@
-"""The systems: each file has a list SYSTEMS."""
+"""Systems that methods are compared on: every file of this folder has a list SYSTEMS, and is found by itself."""

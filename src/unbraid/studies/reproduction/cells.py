@@ -1,4 +1,4 @@
-"""The runs: one task a cell, that is one variant, degree and df, with all its executions."""
+"""The cells of the paper's experiments: one task a variant, degree or constraint, and df, with all its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIG_DFS = tuple(range(4, 29, 2))
 MONOTONE_DEGREE = 4
 MONOTONE_DFS = tuple(range(8, 21, 2))
 INTERPOLANT_DEGREE = 10
-"""Of the polynomials that the paper puts through the branches found for f_trig."""
+"""Degree of the polynomials that the paper puts through the branches found for f_trig."""
 
 
 def trig_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] = TRIG_DFS) -> list[Task]:
@@ -59,21 +59,21 @@ def monotone_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] 
 
 
 def trig_cell(variant: str, degree: int, df: int, runs: int, seed: int, **readings: Any) -> Rows:
-    """All executions of one cell of the first experiment; every variant sees the same samples."""
+    """One row of errors for every run of a cell of the first experiment; every variant sees the same samples."""
     drawn = [datasets.trig(S=100, rng=np.random.default_rng([seed, 0, run])) for run in range(runs)]
     rngs = [np.random.default_rng([seed, 1, run]) for run in range(runs)]
     fits = fits_of(variant, Readings(**readings), [problem for problem, _ in drawn], BSpline(df, degree), None, rngs)
     return [
         {"variant": variant, "degree": degree, "df": df, "run": run}
-        | errors("", problem, fit.model)
-        | errors("poly_", problem, with_polynomials(fit.model, problem, INTERPOLANT_DEGREE))
-        | found(fit, truth)
+        | named_errors("", problem, fit.model)
+        | named_errors("poly_", problem, with_polynomials(fit.model, problem, INTERPOLANT_DEGREE))
+        | ending(fit, truth)
         for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
     ]
 
 
 def monotone_cell(variant: str, constrained: bool, df: int, runs: int, seed: int, **readings: Any) -> Rows:
-    """All executions of one cell of the second experiment; every variant sees the same systems and samples."""
+    """One row of errors for every run of a cell of the second experiment; every variant sees the same samples."""
     taken = Readings(**readings)
     degree = MONOTONE_DEGREE if taken.degree_of == "function" else MONOTONE_DEGREE + 1
     drawn = [datasets.monotone(S=100, rng=np.random.default_rng([seed, 2, run]), box=taken.box) for run in range(runs)]
@@ -82,9 +82,9 @@ def monotone_cell(variant: str, constrained: bool, df: int, runs: int, seed: int
     fits = fits_of(variant, taken, [problem for problem, _ in drawn], basis, shape, rngs)
     return [
         {"variant": variant, "constraint": "increasing" if constrained else "none", "df": df, "run": run}
-        | errors("", problem, fit.model)
-        | {"certified": all(monotone(branch) for branch in fit.model.branches)}
-        | found(fit, truth)
+        | named_errors("", problem, fit.model)
+        | {"certified": all(certified_monotone(branch) for branch in fit.model.branches)}
+        | ending(fit, truth)
         for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
     ]
 
@@ -107,12 +107,12 @@ def fits_of(
     ]
 
 
-def monotone(branch: Branch) -> bool:
+def certified_monotone(branch: Branch) -> bool:
     """Whether a branch is certified monotonic, up or down: the sign of its input is not determined."""
     return branch.certified(Increasing()) or branch.certified(Decreasing())
 
 
-def errors(prefix: str, problem: Problem, model: DecoupledModel) -> dict[str, float]:
+def named_errors(prefix: str, problem: Problem, model: DecoupledModel) -> dict[str, float]:
     """Error(J) and e_1, e_2, … of a model on the samples, by name."""
     jacobian_error, outputs = errors_on(problem, model)
     assert jacobian_error is not None
@@ -120,7 +120,7 @@ def errors(prefix: str, problem: Problem, model: DecoupledModel) -> dict[str, fl
     return {f"{prefix}error_J": jacobian_error} | {f"{prefix}e{i + 1}": float(e) for i, e in enumerate(outputs)}
 
 
-def found(fit: Fit, truth: DecoupledModel) -> dict[str, Any]:
+def ending(fit: Fit, truth: DecoupledModel) -> dict[str, Any]:
     """How far the directions are from the true ones, in degrees, and how the fit ended."""
     return {"angle": float(direction_angles(truth.W0, fit.model.W0).max()), "status": fit.status.name}
 
@@ -128,11 +128,11 @@ def found(fit: Fit, truth: DecoupledModel) -> dict[str, Any]:
 def with_polynomials(model: DecoupledModel, problem: Problem, degree: int) -> DecoupledModel:
     """The model with polynomials through its branches, by least squares at the samples, as the paper has it."""
     u = problem.X @ model.W0.T
-    branches = [through(branch, u[:, j], degree) for j, branch in enumerate(model.branches)]
+    branches = [polynomial_through(branch, u[:, j], degree) for j, branch in enumerate(model.branches)]
     return DecoupledModel(model.W0, model.W1, branches, model.bias)
 
 
-def through(branch: Branch, u: Array, degree: int) -> FunctionBranch:
+def polynomial_through(branch: Branch, u: Array, degree: int) -> FunctionBranch:
     """The polynomial nearest to a branch at the inputs u."""
     polynomial = np.polynomial.Legendre.fit(u, branch(u), degree)
     return FunctionBranch(polynomial, polynomial.deriv(), f"polynomial of degree {degree}")

@@ -1,4 +1,4 @@
-"""The runs of a comparison: one task a system, a noise level and a contender."""
+"""The cells of a comparison: one task a system, a noise level and a contender, with all its draws."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unbraid.results.fit import errors_on
 from unbraid.studies.comparison.entries import contenders, source_of, systems
 from unbraid.studies.tasks import Rows, Task
 
-SAMPLES, FRESH = 100, 1000
+TRAINING, FRESH = 100, 1000
 NOISES = (0.0, 0.01, 0.05)
 SUCCESS = 1.0
 """A run succeeds if every output's error on fresh points is below this, in %, or below the noise, if that is larger."""
@@ -24,11 +24,11 @@ SUCCESS = 1.0
 def comparison_tasks(
     system_names: Sequence[str], contender_names: Sequence[str], noises: Sequence[float], runs: int, seed: int
 ) -> list[Task]:
-    """Every combination."""
+    """One task for every combination of a system, a noise level and a contender."""
     return [
         Task(
             f"{system}-{noise:g}-{contender}",
-            cell,
+            comparison_cell,
             {"system": system, "noise": noise, "contender": contender, "runs": runs, "seed": seed},
             source_of("systems", system) + source_of("contenders", contender),
         )
@@ -38,16 +38,16 @@ def comparison_tasks(
     ]
 
 
-def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Rows:
-    """All runs of one combination; every contender sees the same samples and the same noise."""
+def comparison_cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Rows:
+    """One row of errors for every draw of a system; every contender sees the same samples and the same noise."""
     chosen, method = systems()[system], contenders()[contender]
     rows = []
     for run in range(runs):
-        with named(f"The system {system!r} cannot be drawn"):
-            whole, truth = chosen.draw(SAMPLES + FRESH, np.random.default_rng([seed, 0, run]))
-            train, fresh = whole.take(slice(SAMPLES)), whole.take(slice(SAMPLES, None))
+        with blaming(f"The system {system!r} cannot be drawn"):
+            whole, truth = chosen.draw(TRAINING + FRESH, np.random.default_rng([seed, 0, run]))
+            train, fresh = whole.take(slice(TRAINING)), whole.take(slice(TRAINING, None))
             noisy = with_noise(train, noise, np.random.default_rng([seed, 1, run]))
-        with named(f"The method {contender!r} failed on the system {system!r}, noise {noise:g}, draw {run}"):
+        with blaming(f"The method {contender!r} failed on the system {system!r}, noise {noise:g}, draw {run}"):
             fit = method.fit(noisy, chosen, np.random.default_rng([seed, 2, run]))
         jacobian_error, outputs = errors_on(fresh, fit.model)
         assert jacobian_error is not None
@@ -72,8 +72,8 @@ def cell(system: str, noise: float, contender: str, runs: int, seed: int) -> Row
 
 
 @contextmanager
-def named(whose: str) -> Iterator[None]:
-    """Say whose error it is: systems and methods may be anybody's."""
+def blaming(whose: str) -> Iterator[None]:
+    """Turn any error into a `TaskError` that says whose it is: systems and methods may be anybody's."""
     try:
         yield
     except Exception as error:
@@ -82,7 +82,7 @@ def named(whose: str) -> Iterator[None]:
 
 
 def with_noise(problem: Problem, noise: float, rng: np.random.Generator) -> Problem:
-    """Normal noise on values and Jacobians, as a share of the spread of each output and of the size of its slopes."""
+    """The problem with normal noise on F and J, as a share of each output's spread and of the size of its slopes."""
     if noise == 0.0:
         return problem
     assert problem.F is not None
