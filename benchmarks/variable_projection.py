@@ -28,7 +28,7 @@ from unbraid.kernels.arrays import Array, BoolArray, blocks
 from unbraid.methods import SEARCH_SWEEPS
 from unbraid.solvers.first_order import together
 from unbraid.solvers.gauge import row_lengths
-from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, State
+from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import turning_frames
@@ -41,7 +41,7 @@ SPARED = 1e-12
 class VariableProjection(GaussNewton):
     """Steps on W1 and W0 alone, with the best coefficients at each; for branches without constraints."""
 
-    def start(self, iterates: Iterates) -> State:
+    def start(self, iterates: Iterates) -> GaussNewtonState:
         """Begin at given directions."""
         return super().start(self.eliminated(iterates))
 
@@ -64,7 +64,7 @@ class VariableProjection(GaussNewton):
         change = quadratics.minimise(A, b * s) * s
         return Iterates(iterates.W0, iterates.W1, iterates.placement, iterates.a + change.reshape(B, r, K))
 
-    def _trial(self, state: State) -> tuple[Iterates, Array]:
+    def _trial(self, state: GaussNewtonState) -> tuple[Iterates, Array]:
         it, model = state.iterates, state.model
         (B, n, r), m = it.W1.shape, it.W0.shape[-1]
         counts = model.diagonal > 1e-14 * model.diagonal.max(axis=-1, keepdims=True)
@@ -89,7 +89,7 @@ class MovingVariableProjection(VariableProjection):
         """What a step goes to, from where it leads to first order."""
         return self.eliminated(iterates) if self.directions_fixed else self.placed_anew(iterates)
 
-    def settled(self, state: State) -> BoolArray:
+    def settled(self, state: GaussNewtonState) -> BoolArray:
         """Whether a step was made: there is no schedule to wait for."""
         return at_rest(state)
 
@@ -98,16 +98,16 @@ class MovingVariableProjection(VariableProjection):
 class MovingGaussNewton(GaussNewton):
     """Knots are placed anew at every step without solving for the coefficients: what moving them gains by itself."""
 
-    def settled(self, state: State) -> BoolArray:
+    def settled(self, state: GaussNewtonState) -> BoolArray:
         """Whether a step was made: there is no schedule to wait for."""
         return at_rest(state)
 
-    def _trial(self, state: State) -> tuple[Iterates, Array]:
+    def _trial(self, state: GaussNewtonState) -> tuple[Iterates, Array]:
         there, promised = super()._trial(state)
         return there if self.directions_fixed else self.placed_anew(there), promised
 
 
-def at_rest(state: State) -> BoolArray:
+def at_rest(state: GaussNewtonState) -> BoolArray:
     """Whether the last step was not taken back, or none can be made."""
     return state.moved | (state.damping >= MOST_DAMPING)
 

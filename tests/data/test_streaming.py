@@ -22,7 +22,7 @@ from unbraid.fitting import levels
 from unbraid.kernels.arrays import Array
 from unbraid.reading import numpy_files, read_problem
 from unbraid.results.outcome import Status
-from unbraid.solvers.alternating import AlternatingProjection, State
+from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
@@ -104,7 +104,7 @@ def test_sweeps_are_the_same_in_blocks_as_in_one(
 ) -> None:
     problem = a_problem(kind, n)
 
-    def swept(data: SampleSet) -> tuple[State, Array]:
+    def swept(data: SampleSet) -> tuple[SweepState, Array]:
         free = Projection.onto([None] * rank)
         solver = AlternatingProjection(data, basis, free, FixedCoupling(0.3), anchored, True, True, 0.5)
         state = solver.random_start(rank, [np.random.default_rng(k) for k in range(2)])

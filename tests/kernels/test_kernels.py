@@ -25,7 +25,7 @@ from unbraid.kernels.quadratics import (
     spectral_pseudo_inverse,
     unit_diagonal,
 )
-from unbraid.solvers.alternating import AlternatingProjection, State
+from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.translate import GivenModel
 
@@ -432,7 +432,7 @@ def test_legendre_agrees_with_numpy(degree: int, derivative: int) -> None:
 # Whole sweeps against the plain twin.
 
 
-def swept(solver: AlternatingProjection, state: State, sweeps: int) -> State:
+def swept(solver: AlternatingProjection, state: SweepState, sweeps: int) -> SweepState:
     for _ in range(sweeps):
         state, events = solver.step(state)
         assert not events

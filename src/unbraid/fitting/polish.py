@@ -16,7 +16,7 @@ from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.workers import Workers
-from unbraid.solvers.gauss_newton import GaussNewton, State
+from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Observe, Stopping, iterate
 
@@ -87,7 +87,7 @@ def polish_some(
     journal: Journal,
 ) -> list[Run]:
     """Some starts, polished and settled as one batch."""
-    start = partial(solver.start, joined(bests))
+    start = partial(solver.start, Iterates.join(bests))
     observe = watch(stopping=stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
     polished = iterate(solver, start, len(bests), stopping, began, observe, journal)
     return settle(solver, polished, stopping, began, watch, journal)
@@ -162,7 +162,7 @@ def settle(
         before, after = polished.max_sweeps + k * SETTLING_STEPS, (SETTLING_ROUNDS - k) * SETTLING_STEPS
         try:
             final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-            start = partial(start_anew, final, joined([run.best for run in settled]))
+            start = partial(start_anew, final, Iterates.join([run.best for run in settled]))
             observe = watch(stopping=stopping, before=before, after=after)
             ended = iterate(final, start, len(settled), stopping, began, observe, journal)
         except KeyboardInterrupt:
@@ -173,7 +173,7 @@ def settle(
     return settled
 
 
-def start_anew(solver: GaussNewton, iterates: Iterates) -> State:
+def start_anew(solver: GaussNewton, iterates: Iterates) -> GaussNewtonState:
     """Begin at given models, their knots placed anew."""
     return solver.start(solver.placed_anew(iterates))
 
@@ -238,14 +238,4 @@ def joined_traces(first: Run, second: Run) -> Trace:
         np.concatenate([before.jacobian_error, after.jacobian_error]),
         before.events + tuple(replace(event, sweep=event.sweep + before.sweeps) for event in after.events),
         before.search,
-    )
-
-
-def joined(batches: Sequence[Iterates]) -> Iterates:
-    """Batches of models as one batch."""
-    return Iterates(
-        np.concatenate([one.W0 for one in batches]),
-        np.concatenate([one.W1 for one in batches]),
-        batches[0].placement.joined([one.placement for one in batches[1:]]),
-        np.concatenate([one.a for one in batches]),
     )

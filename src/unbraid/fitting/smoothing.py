@@ -26,7 +26,7 @@ from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.results.outcome import Status
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.progress import Callback
-from unbraid.solvers.gauss_newton import GaussNewton, State
+from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Observe, Stopping, iterate
 
@@ -74,7 +74,7 @@ def tuned(
     return replace(run, best=with_reaches(final, run.best))
 
 
-def start_smooth(solver: GaussNewton, run: Run, observe: Observe | None) -> State:
+def start_smooth(solver: GaussNewton, run: Run, observe: Observe | None) -> GaussNewtonState:
     """Begin where a run ended, with strengths and places of knots chosen anew."""
     if observe is not None:
         observe(0, 1, run.objective)  # what comes first takes longest

@@ -9,7 +9,7 @@ the coupling λ, whether the model carries an output offset, and how evenly knot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,8 +20,9 @@ from unbraid.bases.projection import Projection, Targets, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Event, EventKind
+from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.coupling import Coupling
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
@@ -29,7 +30,7 @@ from unbraid.solvers.translate import GivenModel
 
 
 @dataclass(frozen=True)
-class State:
+class SweepState(Batch):
     """A batch of B starts between two sweeps.
 
     T = Jᵀ G, GG = Gᵀ G, CT (T contracted with W0), gram = GG ∘ W0 W0ᵀ, FR = Fᵀ R and RR = Rᵀ R belong to the slopes G
@@ -50,7 +51,7 @@ class State:
     RR: Array | None
     mean: Array | None
     sweep: int
-    rngs: tuple[np.random.Generator, ...]
+    rngs: Generators
 
 
 class StateSums(NamedTuple):
@@ -77,7 +78,7 @@ class AlternatingProjection:
     offset: bool
     evenness: float = 0.0
 
-    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> SweepState:
         """Random directions W0 and random functions of u = W0 x, one start per generator.
 
         The paper starts from random W0, G and R. Here G and R are those of random functions that obey
@@ -99,7 +100,7 @@ class AlternatingProjection:
         near = self.samples.sum(given_targets, placement, W0, model.at, coupling, width=W0.shape[1])
         return Iterates(W0, model.W1[None], placement, self.projection.nearest(placement, near, coupling))
 
-    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> SweepState:
         """A single start at a given model."""
         one = self.project_model(model)
         return self._state(self._data, one.W0, one.placement, one.a, (rng,), one.W1)
@@ -108,7 +109,7 @@ class AlternatingProjection:
         """What the loop gave is complete already."""
         return run
 
-    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+    def step(self, state: SweepState) -> tuple[SweepState, list[tuple[int, Event]]]:
         """One sweep of Algorithm 1."""
         data, coupling = state.samples, self.coupling.at(state.sweep)
         events = self._coupling_events(state, coupling)
@@ -133,7 +134,7 @@ class AlternatingProjection:
             events += happened(EventKind.REPLACED, sweep, constant)
         return self._state(data, W0, placement, a, state.rngs, W1, sweep), events
 
-    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
+    def _functions(self, state: SweepState, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
         """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
         data = state.samples
         free = FreeStep(
@@ -148,7 +149,7 @@ class AlternatingProjection:
         near = data.sum(free_targets, free, width=W0.shape[-2])
         return self.projection.nearest(placement, near, coupling if data.has_values else 0.0)
 
-    def measure(self, state: State) -> Measure:
+    def measure(self, state: SweepState) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
         data = state.samples
         jacobian = factors.misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
@@ -158,32 +159,13 @@ class AlternatingProjection:
         values = factors.misfit(state.FR, state.RR, state.W1, data.values_norm)
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
-    def settled(self, state: State) -> bool:
+    def settled(self, state: SweepState) -> bool:
         """Whether λ has reached its final value."""
         return self.coupling.at(state.sweep) == self.coupling.final
 
-    def iterates(self, state: State) -> Iterates:
+    def iterates(self, state: SweepState) -> Iterates:
         """The models that the state stands for."""
         return Iterates(state.W0, state.W1, state.placement, state.a)
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
-        return replace(
-            state,
-            samples=state.samples.take(index),
-            W0=state.W0[index],
-            W1=state.W1[index],
-            placement=state.placement.select(index),
-            a=state.a[index],
-            T=state.T[index],
-            GG=state.GG[index],
-            CT=state.CT[index],
-            gram=state.gram[index],
-            FR=None if state.FR is None else state.FR[index],
-            RR=None if state.RR is None else state.RR[index],
-            mean=None if state.mean is None else state.mean[index],
-            rngs=tuple(state.rngs[i] for i in index),
-        )
 
     @property
     def _data(self) -> SampleSet:
@@ -196,10 +178,10 @@ class AlternatingProjection:
         W0: Array,
         placement: Placement,
         a: Array,
-        rngs: tuple[np.random.Generator, ...],
+        rngs: Generators,
         W1: Array | None = None,
         sweep: int = 0,
-    ) -> State:
+    ) -> SweepState:
         """The state of given functions, with the products that the next sweep needs."""
         sums = data.sum(state_sums, W0, placement, a, width=W0.shape[-2])
         T = sums.GJ.mT * data.weight[..., None]
@@ -210,19 +192,19 @@ class AlternatingProjection:
         if self.offset and RR is not None and mean is not None:
             RR = RR - data.size * (mean.mT @ mean)
         gram = sums.GG * (W0 @ W0.mT)
-        return State(data, W0, W1, placement, a, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
+        return SweepState(data, W0, W1, placement, a, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
 
-    def _outer(self, state: State, coupling: float) -> Array:
+    def _outer(self, state: SweepState, coupling: float) -> Array:
         """The W1 step, from Jacobians and values."""
         if state.FR is None or state.RR is None:
             return factors.outer_step(state.CT, state.gram, 0.0, 0.0)
         return factors.outer_step(state.CT, state.gram, coupling * state.FR, coupling * state.RR)
 
-    def _inner(self, state: State, W1: Array) -> Array:
+    def _inner(self, state: SweepState, W1: Array) -> Array:
         """The W0 step, from Jacobians."""
         return factors.inner_step(state.T, W1, state.GG)
 
-    def _coupling_events(self, state: State, coupling: float) -> list[tuple[int, Event]]:
+    def _coupling_events(self, state: SweepState, coupling: float) -> list[tuple[int, Event]]:
         before = self.coupling.at(max(state.sweep - 1, 0))
         if coupling == before:
             return []

@@ -16,9 +16,10 @@ from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.alternating import happened
+from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.joint import joint_coefficients
@@ -27,8 +28,8 @@ from unbraid.solvers.translate import GivenModel
 
 
 @dataclass(frozen=True)
-class State:
-    """A batch of B starts between two sweeps: factors, and products of G as in `alternating.State`."""
+class DecompositionState(Batch):
+    """A batch of B starts between two sweeps: factors, and products of G as in `alternating.SweepState`."""
 
     W0: Array
     W1: Array
@@ -36,7 +37,7 @@ class State:
     T: Array
     GG: Array
     sweep: int
-    rngs: tuple[np.random.Generator, ...]
+    rngs: Generators
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Decomposition:
     coupling: float
     offset: bool
 
-    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> DecompositionState:
         """Normal W0 and G."""
         S, m = self.samples.X.shape
         W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
@@ -58,7 +59,7 @@ class Decomposition:
         n = self.samples.weight.size // m
         return self._state(W0, np.zeros((len(rngs), n, rank)), G, 0, tuple(rngs))
 
-    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> DecompositionState:
         """A single start at a given model's factors."""
         return self._state(model.W0[None], model.W1[None], model.at(self.samples.X)[0][None], 0, (rng,))
 
@@ -66,7 +67,7 @@ class Decomposition:
         """The given directions, with functions fitted to the data."""
         return self._with_functions(model.W0[None], model.W1[None])
 
-    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+    def step(self, state: DecompositionState) -> tuple[DecompositionState, list[tuple[int, Event]]]:
         """One sweep of alternating least squares: W1, W0, G."""
         data, sweep = self.samples, state.sweep + 1
         W0 = state.W0
@@ -82,33 +83,21 @@ class Decomposition:
         G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
         return self._state(W0, W1, G, sweep, state.rngs), events
 
-    def measure(self, state: State) -> Measure:
+    def measure(self, state: DecompositionState) -> Measure:
         """The residual of the decomposition."""
         W0 = state.W0
         CT, gram = factors.contract_inputs(state.T, W0), state.GG * (W0 @ W0.mT)
         misfit = factors.misfit(CT, gram, state.W1, self.samples.jacobian_norm) / self.samples.norm
         return Measure(misfit, misfit)
 
-    def settled(self, state: State) -> bool:
+    def settled(self, state: DecompositionState) -> bool:
         """Always."""
         return True
 
-    def iterates(self, state: State) -> Iterates:
+    def iterates(self, state: DecompositionState) -> Iterates:
         """The directions, with functions yet to come."""
         placement = self.basis.place(state.W0 @ self.samples.X.T)
         return Iterates(state.W0, state.W1, placement, np.zeros((*state.W0.shape[:2], self.basis.size)))
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
-        return replace(
-            state,
-            W0=state.W0[index],
-            W1=state.W1[index],
-            G=state.G[index],
-            T=state.T[index],
-            GG=state.GG[index],
-            rngs=tuple(state.rngs[i] for i in index),
-        )
 
     def finish(self, run: Run) -> Run:
         """The directions of a run with functions fitted to the data, and the objective of that model."""
@@ -116,9 +105,9 @@ class Decomposition:
         jacobian, values = Linearised(self.samples, self.coupling, self.offset, best).misfits()
         return replace(run, best=best, objective=float((jacobian + self.coupling * values)[0] / self.samples.norm))
 
-    def _state(self, W0: Array, W1: Array, G: Array, sweep: int, rngs: tuple[np.random.Generator, ...]) -> State:
+    def _state(self, W0: Array, W1: Array, G: Array, sweep: int, rngs: Generators) -> DecompositionState:
         T = factors.jacobian_products(self.samples.jacobians, self.samples.weight, G)
-        return State(W0, W1, G, T, G.mT @ G, sweep, rngs)
+        return DecompositionState(W0, W1, G, T, G.mT @ G, sweep, rngs)
 
     def _with_functions(self, W0: Array, W1: Array) -> Iterates:
         u = W0 @ self.samples.X.T

@@ -22,10 +22,11 @@ from unbraid.bases import Basis, NormalEquations
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array
 from unbraid.kernels.differences import formula
 from unbraid.kernels.quadratics import minimise
 from unbraid.results.outcome import Event
+from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauge import directions
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.linearised import Linearised
@@ -38,7 +39,7 @@ EVALUATIONS = 5
 
 
 @dataclass(frozen=True)
-class State:
+class FilteredState(Batch):
     """A batch of B starts: W0 (B, r, m), W1 (B, n, r), V (B, S, r)."""
 
     W0: Array
@@ -59,7 +60,7 @@ class Filtered:
     penalty: float
     sides: tuple[str, ...]
 
-    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
+    def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> FilteredState:
         """Random directions, and random quadratic functions of u."""
         m = self.samples.X.shape[1]
         n = self.samples.weight.size // m
@@ -67,24 +68,24 @@ class Filtered:
         W1 = np.stack([rng.standard_normal((n, rank)) for rng in rngs])
         shape = np.stack([rng.standard_normal((2, rank)) for rng in rngs])
         u = self.samples.X @ W0.mT
-        return State(W0, W1, centred(shape[:, :1] * u + shape[:, 1:] * u * u), 0)
+        return FilteredState(W0, W1, centred(shape[:, :1] * u + shape[:, 1:] * u * u), 0)
 
-    def start_from(self, model: GivenModel, rng: np.random.Generator) -> State:
+    def start_from(self, model: GivenModel, rng: np.random.Generator) -> FilteredState:
         """A single start at a given model."""
-        return State(directions(model.W0[None]), model.W1[None], centred(model.at(self.samples.X)[1][None]), 0)
+        return FilteredState(directions(model.W0[None]), model.W1[None], centred(model.at(self.samples.X)[1][None]), 0)
 
     def project_model(self, model: GivenModel) -> Iterates:
         """Functions of the basis through the values of a given model."""
         return self._with_functions(model.W0[None], model.W1[None], model.at(self.samples.X)[1][None])
 
-    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+    def step(self, state: FilteredState) -> tuple[FilteredState, list[tuple[int, Event]]]:
         """One sweep: W0, V, W1, start by start."""
         linear = state.sweep % LINEAR_EVERY == 0
         done = [self._sweep(*one, linear) for one in zip(state.W0, state.W1, state.V, strict=True)]
         W0, W1, V = (np.stack(parts) for parts in zip(*done, strict=True))
-        return State(W0, W1, V, state.sweep + 1), []
+        return FilteredState(W0, W1, V, state.sweep + 1), []
 
-    def measure(self, state: State) -> Measure:
+    def measure(self, state: FilteredState) -> Measure:
         """The objective, and its part from the Jacobians."""
         objective, jacobian = [], []
         for one in zip(state.W0, state.W1, state.V, strict=True):
@@ -95,17 +96,13 @@ class Filtered:
             objective.append(float(np.sum(residual**2)) * self._jacobian_share + values * self._values_share + smooth)
         return Measure(np.array(objective), np.array(jacobian))
 
-    def settled(self, state: State) -> bool:
+    def settled(self, state: FilteredState) -> bool:
         """Always."""
         return True
 
-    def iterates(self, state: State) -> Iterates:
+    def iterates(self, state: FilteredState) -> Iterates:
         """Functions through the values as they are."""
         return self._with_functions(state.W0, state.W1, state.V)
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
-        return State(state.W0[index], state.W1[index], state.V[index], state.sweep)
 
     def finish(self, run: Run) -> Run:
         """The same run with the objective of the model that it ended with."""

@@ -18,9 +18,10 @@ from unbraid.bases import Basis, Placement
 from unbraid.bases.projection import Projection, Targets, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Event
 from unbraid.solvers.alternating import placed
+from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates, Measure
 from unbraid.solvers.linearised import Linearised
@@ -35,7 +36,7 @@ DENSE_LIMIT = 3000
 
 
 @dataclass(frozen=True)
-class State:
+class GaussNewtonState(Batch):
     """A batch of B starts between two steps, with the quadratic model at the current point."""
 
     iterates: Iterates
@@ -65,13 +66,13 @@ class GaussNewton:
     directions_fixed: bool = False
     dense_limit: int = DENSE_LIMIT
 
-    def start(self, iterates: Iterates) -> State:
+    def start(self, iterates: Iterates) -> GaussNewtonState:
         """Begin at given models."""
         damping = np.full(len(iterates.W0), FIRST_DAMPING)
         at = self.linearised(iterates)
         return self._state(at, *self._measured(at), damping, damping > 0.0, 0)
 
-    def step(self, state: State) -> tuple[State, list[tuple[int, Event]]]:
+    def step(self, state: GaussNewtonState) -> tuple[GaussNewtonState, list[tuple[int, Event]]]:
         """One damped step for every start; a step that does not improve is taken back and damped more."""
         now = state
         if state.steps in self.place_knots_at:
@@ -88,11 +89,11 @@ class GaussNewton:
         if not better.any():
             return replace(now, damping=damping, moved=better, steps=now.steps + 1), []
         if not better.all():
-            there = self.linearised(now.iterates.merged(better, trial))
+            there = self.linearised(now.iterates.merge(better, trial))
             jacobian, objective = np.where(better, (jacobian, objective), (now.jacobian, now.objective))
         return self._state(there, jacobian, objective, damping, better, now.steps + 1), []
 
-    def measure(self, state: State) -> Measure:
+    def measure(self, state: GaussNewtonState) -> Measure:
         """The objective of the models that the state stands for."""
         scale = self.samples.norm
         return Measure(state.objective / scale, state.jacobian / scale)
@@ -101,26 +102,14 @@ class GaussNewton:
         """The relative objective of given models, (B,)."""
         return self._measured(self.linearised(iterates))[1] / self.samples.norm
 
-    def settled(self, state: State) -> BoolArray:
+    def settled(self, state: GaussNewtonState) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""
         placed = state.steps > max(self.place_knots_at, default=-1)
         return (state.moved | (state.damping >= MOST_DAMPING)) & placed
 
-    def iterates(self, state: State) -> Iterates:
+    def iterates(self, state: GaussNewtonState) -> Iterates:
         """The models that the state stands for."""
         return state.iterates
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
-        return State(
-            state.iterates.take(index),
-            state.jacobian[index],
-            state.objective[index],
-            state.model.take(index),
-            state.damping[index],
-            state.moved[index],
-            state.steps,
-        )
 
     def linearised(self, iterates: Iterates) -> Linearised:
         """Models at the samples, to first order."""
@@ -133,7 +122,7 @@ class GaussNewton:
 
     def _state(
         self, at: Linearised, jacobian: Array, objective: Array, damping: Array, moved: BoolArray, steps: int
-    ) -> State:
+    ) -> GaussNewtonState:
         """The state at given models, with the quadratic model in the coordinates that steps are taken in."""
         it, unknown = at.iterates, at.descent()
         (B, r, q), n = unknown.shape, it.W1.shape[-2]
@@ -144,7 +133,7 @@ class GaussNewton:
             model = DenseModel(descent, coordinates.matrix(at.normal_matrix()).reshape(B, r * q, r * q))
         else:
             model = ProductModel(descent, at, coordinates)
-        return State(it, jacobian, objective, model, damping, moved, steps)
+        return GaussNewtonState(it, jacobian, objective, model, damping, moved, steps)
 
     def _shape_coordinates(self, placement: Placement) -> Array | None:
         """The matrices T (B, r, K, K) with a = T z, the z that steps are taken in; None where no branch is bounded."""
@@ -153,7 +142,7 @@ class GaussNewton:
         B, r = placement.domain().shape[:2]
         return self.projection.shape_matrices(placement, B, r, self.basis.size)
 
-    def _trial(self, state: State) -> tuple[Iterates, Array]:
+    def _trial(self, state: GaussNewtonState) -> tuple[Iterates, Array]:
         """The models one step ahead, and the decrease of the objective that the quadratic model promises."""
         it, model = state.iterates, state.model
         (B, n, r), m = it.W1.shape, it.W0.shape[-1]

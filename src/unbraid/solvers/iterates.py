@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from unbraid.bases import Placement
 from unbraid.data.sample_set import SampleSet
-from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Event, Status, Trace
+from unbraid.solvers.batch import Batch
 
 if TYPE_CHECKING:
     from unbraid.solvers.translate import GivenModel
 
-State = TypeVar("State")
+State = TypeVar("State", bound=Batch)
 
 
 @dataclass(frozen=True)
-class Iterates:
+class Iterates(Batch):
     """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K)."""
 
     W0: Array
     W1: Array
     placement: Placement
     a: Array
-
-    def take(self, index: IndexArray) -> Self:
-        """Some of the starts."""
-        return type(self)(self.W0[index], self.W1[index], self.placement.select(index), self.a[index])
-
-    def merged(self, which: BoolArray, other: Self) -> Self:
-        """These, with `other` in place of the starts at `which`."""
-        one = which[:, None, None]
-        return type(self)(
-            np.where(one, other.W0, self.W0),
-            np.where(one, other.W1, self.W1),
-            self.placement.merged(which, other.placement),
-            np.where(one, other.a, self.a),
-        )
 
 
 class Measure(NamedTuple):
@@ -83,9 +70,6 @@ class Solver(Protocol[State]):
 
     def iterates(self, state: State) -> Iterates:
         """The models that the state stands for."""
-
-    def take(self, state: State, index: IndexArray) -> State:
-        """Some of the starts."""
 
 
 class Search(Solver[State], Protocol[State]):

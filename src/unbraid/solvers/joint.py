@@ -21,7 +21,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.quadratics import pseudo_inverse
-from unbraid.solvers.alternating import AlternatingProjection, State
+from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.iterates import Measure
 
 
@@ -33,13 +33,13 @@ class JointProjection(AlternatingProjection):
 
     samples: Samples
 
-    def _functions(self, state: State, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
+    def _functions(self, state: SweepState, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
         assert isinstance(state.samples, Samples)
         u = W0 @ state.samples.X.mT
         at = placement.at(u)
         return joint_coefficients(state.samples, W0, W1, placement, u, at, self.projection, self.entry_weight)
 
-    def _outer(self, state: State, coupling: float) -> Array:
+    def _outer(self, state: SweepState, coupling: float) -> Array:
         if self.entry_weight is None:
             return super()._outer(state, coupling)
         m, n = state.W0.shape[-1], state.W1.shape[-2]
@@ -49,7 +49,7 @@ class JointProjection(AlternatingProjection):
         b = np.einsum("bjk,ikpq,bpqj->bij", state.W0, Q, T, optimize=True)
         return solved(A, b)
 
-    def _inner(self, state: State, W1: Array) -> Array:
+    def _inner(self, state: SweepState, W1: Array) -> Array:
         if self.entry_weight is None:
             return super()._inner(state, W1)
         m, n = state.W0.shape[-1], W1.shape[-2]
@@ -59,7 +59,7 @@ class JointProjection(AlternatingProjection):
         b = np.einsum("bij,ikpq,bpqj->bjk", W1, Q, T, optimize=True)
         return solved(A, b)
 
-    def measure(self, state: State) -> Measure:
+    def measure(self, state: SweepState) -> Measure:
         """The weighted residual of the Jacobians, over their weighted norm."""
         plain = super().measure(state)
         if self.entry_weight is None:

@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 
 from unbraid.kernels import conjugate_gradients, quadratics
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array
+from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.linearised import Linearised
 
@@ -26,7 +27,7 @@ TOLERANCE, MOST_PRODUCTS = 1e-5, 400
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Batch):
     """Frames H (B, r, m, m), symmetric, and T (B, r, K, K), or None where T is the identity; n outputs."""
 
     n: int
@@ -69,10 +70,6 @@ class Coordinates:
         T = None if self.T is None else self.T.reshape(-1, 1, *self.T.shape[2:])
         return type(self)(self.n, self.H.reshape(-1, 1, *self.H.shape[2:]), T)
 
-    def take(self, index: IndexArray) -> Self:
-        """Some of the starts."""
-        return type(self)(self.n, self.H[index], None if self.T is None else self.T[index])
-
 
 def turning_frames(W0: Array) -> Array:
     """Orthonormal frames (B, r, m, m), symmetric, whose first axis is the row of W0: Householder reflections.
@@ -95,7 +92,7 @@ def change_coordinates(N: Array, first: int, T: Array) -> None:
 
 
 @dataclass(frozen=True)
-class LocalModel(ABC):
+class LocalModel(Batch, ABC):
     """What a step needs of the quadratic model; P = r q coordinates. `descent` (B, P) is minus the gradient."""
 
     descent: Array
@@ -112,10 +109,6 @@ class LocalModel(ABC):
     @abstractmethod
     def minimiser(self, damping: Array, scale: Array, lower: Array | None) -> Array:
         """The z (B, P) of least ½ zᵀ N z + ½ damping ‖z / scale‖² - descentᵀ z, with z ≥ lower where given."""
-
-    @abstractmethod
-    def take(self, index: IndexArray) -> Self:
-        """Some of the starts."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +133,6 @@ class DenseModel(LocalModel):
         x = np.where(np.isneginf(lower), 0.0, -lower) / np.where(scale > 0.0, scale, np.inf)
         y = quadratics.minimise_nonnegative(H, (H @ x[..., None])[..., 0] + self.descent * scale, free)
         return (y - x) * scale
-
-    def take(self, index: IndexArray) -> Self:
-        return type(self)(self.descent[index], self.normal[index])
 
 
 @dataclass(frozen=True)
@@ -193,6 +183,3 @@ class ProductModel(LocalModel):
             bounds = np.divide(lower, scale, where=scale > 0.0, out=np.zeros_like(lower))
             y = conjugate_gradients.minimise_bounded(damped, right, precondition, bounds, TOLERANCE, MOST_PRODUCTS)
         return y * scale
-
-    def take(self, index: IndexArray) -> Self:
-        return type(self)(self.descent[index], self.linearised.take(index), self.coordinates.take(index))

@@ -86,7 +86,7 @@ class Record:
         if better.all():
             self.running = active, current, objective
         elif better.any():
-            self.running = active, best.merged(better, current), np.where(better, objective, lowest)
+            self.running = active, best.merge(better, current), np.where(better, objective, lowest)
 
     def close(self, endings: dict[Status, BoolArray]) -> IndexArray:
         """Enter how running starts ended; the positions of those that go on."""
@@ -219,7 +219,7 @@ def looped(
                 failed = active[endings[Status.NOT_FINITE]]
                 record.events += [(int(start), Event(sweep, EventKind.NOT_FINITE)) for start in failed]
                 going_on = record.close(endings)
-                active, state = active[going_on], solver.take(state, going_on)
+                active, state = active[going_on], state.take(going_on)
             if observe is not None:
                 observe(sweep, active.size, record.lowest())
             if active.size == 0:
