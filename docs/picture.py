@@ -1,14 +1,15 @@
 """The picture of the README: f_trig, taken apart from noisy samples, from its inputs to its outputs.
 
-python docs/picture.py docs/decoupling.png
+python docs/picture.py [decoupling.png]
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
-from matplotlib.path import Path
+from matplotlib.path import Path as Line
 
 import unbraid as ub
 from unbraid.plots.palette import BLUE, ORANGE, QUIET, RED
@@ -50,10 +51,10 @@ def noisy_trig():
 def draw_weight(canvas, end, port, weight, largest):
     """A line from an input or output to the side of a branch, as thick as its weight is large, the number on it."""
     middle = (end[0] + port[0]) / 2
-    path = Path([end, (middle, end[1]), (middle, port[1]), port], [Path.MOVETO, *[Path.CURVE4] * 3])
+    line = Line([end, (middle, end[1]), (middle, port[1]), port], [Line.MOVETO, *[Line.CURVE4] * 3])
     look = {"edgecolor": BLUE} if weight > 0 else {"edgecolor": RED, "linestyle": (0, (2.5, 1))}
     width = 0.6 + 5.0 * abs(weight) / largest
-    canvas.add_patch(PathPatch(path, facecolor="none", linewidth=width, alpha=0.7, **look))
+    canvas.add_patch(PathPatch(line, facecolor="none", linewidth=width, alpha=0.7, **look))
     text, at = f"{weight:+.2f}".replace("-", "−"), port[0] + 0.2 * (end[0] - port[0])
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
     canvas.text(at, port[1], text, ha="center", va="center", fontsize=8.5, bbox=box)
@@ -84,4 +85,4 @@ def name_parts(canvas):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("decoupling.png"))
