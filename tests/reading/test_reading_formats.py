@@ -195,8 +195,8 @@ def matlab_element(order: str, name: str, numbers: Array) -> bytes:
 
 @pytest.mark.parametrize(("name", "write"), [*SAMPLES_FIRST.items(), *MATLAB.items(), *TABLES.items()])
 def test_reading_is_told_to_its_end(tmp_path: Path, name: str, write: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "LINES", 25)
-    monkeypatch.setattr(parquet, "ROWS", 25)
+    monkeypatch.setattr(delimited, "LINES_AT_ONCE", 25)
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 25)
     write(tmp_path / name, some_arrays())
     inputs, outputs, jacobians = ("x*", "y*", "d{output}/d{input}") if name in TABLES else ((), (), ())
     seen: list[ub.Progress] = []

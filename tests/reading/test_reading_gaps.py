@@ -154,7 +154,7 @@ def test_an_empty_cell_or_nan_is_missing_where_that_is_allowed(folder: Path, gap
 
 
 def test_gaps_cost_only_their_block_of_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "LINES", 3)
+    monkeypatch.setattr(delimited, "LINES_AT_ONCE", 3)
     lines = [f"{k},{k + 0.5}" for k in range(20)]
     lines[7], lines[13] = "7,", "13,nan"
     problem = read_problem(table("\n".join(["a,b", *lines])), "a", "b", missing="mask").problem

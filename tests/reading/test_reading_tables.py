@@ -127,7 +127,7 @@ def test_a_culprit_is_found_behind_many_lines(folder: Path) -> None:
 
 
 def test_quoted_text_may_go_on_where_a_block_of_lines_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "LINES", 2)
+    monkeypatch.setattr(delimited, "LINES_AT_ONCE", 2)
     text = 't,a,b\nx,1,2\n"y\ny\ny",3,4\nz,5,6\n"w\nw",7,8\nv,9,10\n'
     problem = read_problem(table(text), "a", "b").problem
     assert problem.X[:, 0].tolist() == [1, 3, 5, 7, 9]

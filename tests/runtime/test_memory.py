@@ -13,7 +13,7 @@ from unbraid.runtime import memory
 
 def system(monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
     """A machine with these files in /proc and /sys, and no others."""
-    monkeypatch.setattr(memory, "lines", lambda path: files.get(str(path), "").splitlines())
+    monkeypatch.setattr(memory, "read_lines", lambda path: files.get(str(path), "").splitlines())
 
 
 MACHINE = {"/proc/meminfo": "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n"}
@@ -72,4 +72,4 @@ def test_more_than_half_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
-    assert memory.lines(tmp_path / "none") == []
+    assert memory.read_lines(tmp_path / "none") == []

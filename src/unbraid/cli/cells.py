@@ -13,7 +13,8 @@ import click
 from unbraid.cli.bars import bar, task_bar
 from unbraid.cli.errors import INTERRUPTED, fail
 from unbraid.cli.output import say
-from unbraid.studies.tasks import Rows, Task, make_folder, run_tasks
+from unbraid.runtime.files import make_folder
+from unbraid.studies.tasks import Rows, Task, run_tasks
 
 
 def worker_options(function: click.decorators.FC) -> click.decorators.FC:

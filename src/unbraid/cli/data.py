@@ -14,14 +14,14 @@ from click.shell_completion import CompletionItem
 from unbraid.data.checks import Missing
 from unbraid.errors import FileError
 from unbraid.reading.columns import Columns
-from unbraid.reading.kinds import KINDS, TABLE, VAGUE
+from unbraid.reading.kinds import FILE_KINDS, TABLE_SUFFIXES, VAGUE_SUFFIX
 from unbraid.reading.layout import LAST, LAYOUTS
 from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
-OTHER_ENDINGS = {*TABLE, *(suffix for kind in KINDS for suffix in kind.suffixes)} - {".npz", VAGUE}
+OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in kind.suffixes)} - {".npz", VAGUE_SUFFIX}
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:

@@ -15,14 +15,13 @@ from unbraid.cli.errors import INTERRUPTED, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
-from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
 from unbraid.report import check_packages, write_report
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
-from unbraid.runtime.files import check_writable, reason, replacing
+from unbraid.runtime.files import check_writable, make_folder, replacing
 
 CAPTION = (
     "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
@@ -53,7 +52,8 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     """Decouple the paper's f_trig (2 inputs, 2 outputs, 3 branches) and draw what was found."""
     check_packages()
     page = output.with_name("report.html")
-    make_folder(output)
+    make_folder(output.parent, named=output)
+    check_writable(output)
     check_report(page, output)
     problem, truth = datasets.trig(S=100, rng=seed)
     with progress_bar("Decoupling f_trig") as callback:
@@ -82,15 +82,6 @@ def report(result: Fit, S: int, angles: Array, output: Path) -> None:
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     say(f"Picture of found against true branches: {output}")
-
-
-def make_folder(output: Path) -> None:
-    """Make the picture's folder, and refuse before the work where that fails."""
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{output} cannot be written: {reason(error)}.") from error
-    check_writable(output)
 
 
 def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:

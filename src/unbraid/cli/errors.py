@@ -14,7 +14,7 @@ import click
 
 from unbraid.data.checks import MASK
 from unbraid.errors import UnbraidError
-from unbraid.runtime.files import reason
+from unbraid.runtime.files import why_refused
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -47,7 +47,10 @@ class SentenceGroup(click.Group):
         except ReaderGoneError:
             leave(CLOSED)
         except OSError as error:
-            fail(f"The system refused{f' {error.filename}' if error.filename else ''}: {reason(error)}.", WRONG_INPUT)
+            fail(
+                f"The system refused{f' {error.filename}' if error.filename else ''}: {why_refused(error)}.",
+                WRONG_INPUT,
+            )
         sys.exit(code if isinstance(code, int) else 0)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 from unbraid.version import __version__
 
 PIPED_WIDTH = 10_000
@@ -60,7 +60,7 @@ def error_rows(
 ) -> list[tuple[str, str]]:
     """The rows of a table of errors: each output (the first ones of many), by name if it has one, then Error(J)."""
     errors = [] if output_errors is None else [float(error) for error in output_errors]
-    called = [shown(name) for name in names] or [f"output {i + 1}" for i in range(len(errors))]
+    called = [clean_name(name) for name in names] or [f"output {i + 1}" for i in range(len(errors))]
     rows = [(name, f"{error:.3g} %") for name, error in list(zip(called, errors, strict=True))[:MOST_ROWS]]
     if len(errors) > MOST_ROWS:
         worst = max(range(len(errors)), key=errors.__getitem__)

@@ -22,7 +22,7 @@ from unbraid.errors import FileError, SettingError
 from unbraid.fitting.fingerprint import differences, fingerprint
 from unbraid.fitting.pickles import dumps, loads
 from unbraid.results.outcome import Status
-from unbraid.runtime.files import StrPath, check_writable, reason, remove_left_over, replacing
+from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing, why_refused
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.version import __version__
 
@@ -152,7 +152,7 @@ class Checkpoint(Journal):
         try:
             data = target.read_bytes()
         except OSError as error:
-            raise FileError(f"{self.path} cannot be read: {reason(error)}.") from error
+            raise FileError(f"{self.path} cannot be read: {why_refused(error)}.") from error
         if not data.startswith(MAGIC):
             raise FileError(
                 f"{self.path} is there and is no checkpoint that this version of unbraid can read: give checkpoint "

@@ -1,4 +1,4 @@
-"""The one array type of the package, and blocks of samples."""
+"""The array types of the package, and blocks of samples."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IndexArray = npt.NDArray[np.intp]
+Shape = tuple[int, ...]
 
 BLOCK_ENTRIES = 1 << 18
 """Entries of a temporary in a reduction over samples: 2 MB of float64, about a core's cache."""

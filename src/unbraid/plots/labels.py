@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 
 LONGEST = 16
 """Letters of a name at an axis."""
@@ -21,7 +21,7 @@ def label(name: str, longest: int = LONGEST) -> str:
     """
     end = (longest - 1) // 2
     short = name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}"
-    return shown(short).replace("$", r"\$")
+    return clean_name(short).replace("$", r"\$")
 
 
 def labels(names: Sequence[str] | None, letter: str, count: int) -> list[str]:

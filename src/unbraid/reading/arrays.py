@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from unbraid.data.checks import check_finite, numbers, samples_of
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, FileError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, Shape
 from unbraid.reading.columns import Columns
 from unbraid.reading.layout import FIRST, LAST, LAYOUTS, MEANING, find_sizes, samples_first
 from unbraid.reading.samples import Points, Samples, describe_samples
-from unbraid.reading.sources import ArraySource, Shape
+from unbraid.reading.sources import ArraySource
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.text import listed, shown
+from unbraid.runtime.text import clean_name, name_list
 
 WEIGHTS = "weights"
 OPTIONS = {"X": "inputs", "F": "outputs", "J": "jacobians", WEIGHTS: "weights"}
@@ -88,7 +88,9 @@ def find_array(source: ArraySource, given: Sequence[str], letter: str) -> str:
     """What the file calls the array that was named, or X, F, J or weights where none was."""
     option = OPTIONS[letter]
     if len(given) > 1:
-        raise FileError(f"{source.path} holds arrays: `{option}` names one of them, got {listed(given, len(given))}.")
+        raise FileError(
+            f"{source.path} holds arrays: `{option}` names one of them, got {name_list(given, len(given))}."
+        )
     name = given[0] if given else usual_name(source, letter)
     found = source.find(name)
     if found is None:
@@ -110,7 +112,7 @@ def weights_shape(source: ArraySource, name: str, X: Shape, meant: bool) -> Shap
         return shape
     other = "" if meant else " If it is something else, rename it in the file, or name the weights with `weights`."
     raise DataError(
-        f"{source.path}: {shown(name)} must be (S,), one weight a sample, got shape {shape} beside X {X}.{other}"
+        f"{source.path}: {clean_name(name)} must be (S,), one weight a sample, got shape {shape} beside X {X}.{other}"
     )
 
 

@@ -18,7 +18,7 @@ from unbraid.data.checks import Missing, check_missing
 from unbraid.errors import FileError, SettingError
 from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.sources import Table
-from unbraid.runtime.text import listed, shown
+from unbraid.runtime.text import clean_name, name_list
 
 OUTPUT, INPUT = "{output}", "{input}"
 
@@ -55,49 +55,53 @@ class Columns:
 
 def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:
     """The columns that are meant by what was given for one of `inputs`, `outputs`, `jacobians` and `weights`."""
-    chosen = tuple(name for text in given for part in parts(table, text) for name in meant(table, part, option))
+    chosen = tuple(
+        name for text in given for part in split_list(table, text) for name in match_columns(table, part, option)
+    )
     if given and not chosen:
         raise FileError(f"{table.path}: `{option}` names no column: it holds {table.holds()}.")
     twice = [name for name, count in Counter(chosen).items() if count > 1]
     if twice:
-        raise FileError(f"{table.path}: `{option}` names the column {shown(twice[0])} twice: name it once.")
+        raise FileError(f"{table.path}: `{option}` names the column {clean_name(twice[0])} twice: name it once.")
     for name in chosen:
         if table.columns.count(name) > 1:
-            raise FileError(f"{table.path} has {table.columns.count(name)} columns named {shown(name)}: rename them.")
+            raise FileError(
+                f"{table.path} has {table.columns.count(name)} columns named {clean_name(name)}: rename them."
+            )
     return chosen
 
 
-def parts(table: Table, text: str) -> list[str]:
+def split_list(table: Table, text: str) -> list[str]:
     """The names in a text: all of it where a column has that name, else what stands between commas."""
     if text in table.columns:
         return [text]
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def meant(table: Table, part: str, option: str) -> Sequence[str]:
+def match_columns(table: Table, part: str, option: str) -> Sequence[str]:
     """The columns that one name, pattern or range stands for."""
     if part in table.columns:
         return [part]
     ends = [(part[:at], part[at + 1 :]) for at, letter in enumerate(part) if letter == ":"]  # names may have colons too
     for first, last in ends:
         if first in table.columns and last in table.columns:
-            return between(table, first, last, option)
+            return column_range(table, first, last, option)
     found = [name for name in table.columns if fnmatchcase(name, part)]
     if found:
         return found
-    said = f"{shown(part)}, which `{option}` names"
+    said = f"{clean_name(part)}, which `{option}` names"
     for first, last in ends:
         if first in table.columns or last in table.columns:
             absent, does = (last, "ends") if first in table.columns else (first, "begins")
-            said = f"{shown(absent) or '(no name)'}, with which the range {shown(part)} of `{option}` {does}"
+            said = f"{clean_name(absent) or '(no name)'}, with which the range {clean_name(part)} of `{option}` {does}"
     raise FileError(f"{table.path} has no column {said}: it holds {table.holds()}.")
 
 
-def between(table: Table, first: str, last: str, option: str) -> Sequence[str]:
-    """The columns of a range."""
+def column_range(table: Table, first: str, last: str, option: str) -> Sequence[str]:
+    """The columns from `first` to `last`, as they stand in the file."""
     found = table.columns[table.columns.index(first) : table.columns.index(last) + 1]
     if not found:
-        first, last = shown(first), shown(last)
+        first, last = clean_name(first), clean_name(last)
         raise FileError(
             f"{table.path}: `{option}` names the range {first}:{last}, and {first} comes after {last}: turn it round, "
             f"{last}:{first}, or name the columns one by one."
@@ -108,7 +112,7 @@ def between(table: Table, first: str, last: str, option: str) -> Sequence[str]:
 def choose_jacobians(
     table: Table, given: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[str, ...]:
-    """The columns of the Jacobians, row after row."""
+    """The columns of the Jacobians, n·m names row after row, or none."""
     if any(OUTPUT in text or INPUT in text for text in given):
         if not outputs:
             raise FileError(f"{table.path}: `jacobians` with {OUTPUT} in it needs the names of `outputs`.")
@@ -130,10 +134,10 @@ def choose_jacobians(
 
 
 def check_distinct(table: Table, chosen: Sequence[str]) -> None:
-    """Refuse a column that is meant to be two things."""
+    """Refuse a column that was chosen for two things, input and weights, say."""
     twice = [name for name, count in Counter(chosen).items() if count > 1]
     if twice:
-        names = listed(map(shown, twice), len(twice))
+        names = name_list(map(clean_name, twice), len(twice))
         raise FileError(
             f"{table.path}: {names} cannot be two of input, output, Jacobian and weights at once: name each column in "
             f"one place."

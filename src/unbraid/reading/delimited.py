@@ -22,17 +22,18 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
-from unbraid.reading.header import BLANKS, find_header, is_number, rows
+from unbraid.reading.header import BLANKS, find_header, is_number, split_lines
 from unbraid.reading.sources import Gaps, Table
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 
-LINES = 20_000
-"""How many are read at a time."""
-LONGEST = 1 << 20
+LINES_AT_ONCE = 20_000
+"""How many lines are read at a time."""
+LONGEST_LINE = 1 << 20
 """Characters that a line may have."""
-BLOCK = 1 << 22
+BYTES_AT_ONCE = 1 << 22
+"""How many bytes are read at a time to count lines."""
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
@@ -43,11 +44,11 @@ def open_delimited(path: Path) -> Iterator[DelimitedTable]:
 
 
 class DelimitedTable(Table):
-    """See `open_delimited`; `find_header` says where names stand."""
+    """The columns of a text file; `find_header` says where their names stand."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._opened() as lines, self._told(1):
+        with self._opened() as lines, self._splitting_as_sentence(1):
             header = find_header(lines)
         if header is None:
             raise FileError(f"{path} begins with an empty line: put the names of the columns there.")
@@ -66,7 +67,7 @@ class DelimitedTable(Table):
         S = 0
         with self._opened() as lines:
             line = sum(1 for _ in islice(lines, self._header.lines))
-            while block := list(islice(lines, LINES)):
+            while block := list(islice(lines, LINES_AT_ONCE)):
                 values, taken = self._fast(block, at, gaps), len(block)
                 if values is None:
                     values, taken = self._carefully(chain(block, lines), len(block), line, at, gaps)
@@ -80,7 +81,7 @@ class DelimitedTable(Table):
         return table[:S]
 
     def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
-        """The numbers in a block of lines, or None where anything is out of the ordinary."""
+        """The numbers in the columns `at` of a block of lines, or None where anything is out of the ordinary."""
         separator: str | None = self._header.separator
         expected = len(self.columns) - 1
         if separator == BLANKS:
@@ -99,11 +100,11 @@ class DelimitedTable(Table):
 
     def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int], gaps: Gaps) -> tuple[Array, int]:
         """The numbers in the next `count` lines, or a few more where a quoted text goes on; and how many they were."""
-        reader = rows(lines, self._header.separator)
+        reader = split_lines(lines, self._header.separator)
         values = []
         while reader.line_num < count:
             line = before + reader.line_num + 1
-            with self._told(line):
+            with self._splitting_as_sentence(line):
                 row = next(reader, None)
             if row is None:
                 break
@@ -112,7 +113,7 @@ class DelimitedTable(Table):
         return np.array(values, dtype=np.float64).reshape(-1, len(at)), reader.line_num
 
     def _numbers(self, row: list[str], line: int, at: list[int], gaps: Gaps) -> list[float]:
-        """The numbers in one row."""
+        """The numbers in the columns `at` of one row, which stands in a given line of the file."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
             raise FileError(
@@ -122,18 +123,18 @@ class DelimitedTable(Table):
         return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
 
     def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:
-        """The number in one cell."""
+        """The number in one cell, NaN where it may be empty; a `FileError` says where something else is."""
         value = float(text or math.nan) if is_number(text) or not text else math.inf
         empty = math.isnan(value)
         if math.isfinite(value) or (empty and column in gaps):
             return value
-        said = f'has "{shown(text)}", which is not a finite number' if text else "is empty"
+        said = f'has "{clean_name(text)}", which is not a finite number' if text else "is empty"
         comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
-        raise FileError(
-            f"{self.path}, line {line}, column {shown(column)}, {said}: {gaps.advice(column, 'line', empty)}{comma}"
-        )
+        advice = gaps.advice(column, "line", empty)
+        raise FileError(f"{self.path}, line {line}, column {clean_name(column)}, {said}: {advice}{comma}")
 
     def _line_of_names(self) -> str:
+        """Which line of the file has the names, in words."""
         return "the first line" if self._header.lines == 1 else f"line {self._header.lines}"
 
     @contextmanager
@@ -143,13 +144,17 @@ class DelimitedTable(Table):
             yield self._lines(file)
 
     def _lines(self, file: TextIO) -> Iterator[str]:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST), ""), 1):
-            if len(line) == LONGEST:
-                raise FileError(f"{self.path}, line {number}, has more than {LONGEST} characters: this is no table.")
+        """Lines one by one; one that is too long is refused before it fills the memory."""
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), ""), 1):
+            if len(line) == LONGEST_LINE:
+                raise FileError(
+                    f"{self.path}, line {number}, has more than {LONGEST_LINE} characters: this is no table."
+                )
             yield line
 
     @contextmanager
-    def _told(self, line: int) -> Iterator[None]:
+    def _splitting_as_sentence(self, line: int) -> Iterator[None]:
+        """Turn what the csv module raises on a line into one `FileError`."""
         try:
             yield
         except csv.Error as error:
@@ -160,7 +165,7 @@ def count_lines(path: Path) -> int:
     """How many lines a file has at most, whichever way they end."""
     ends = {b"\n": 1, b"\r": 1}
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(BYTES_AT_ONCE):
             for end in ends:
                 ends[end] += block.count(end)
     return max(ends.values())

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import FileError
-from unbraid.reading.sources import GROUP, STRUCT, ArraySource, Shape, need
+from unbraid.kernels.arrays import Shape
+from unbraid.reading.sources import GROUP, STRUCT, ArraySource, need
 from unbraid.runtime.npz import BEST_DEFLATE
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 
 if TYPE_CHECKING:
     import h5py
@@ -35,8 +36,14 @@ HARMLESS = 1 << 28
 """Bytes that a chunk may unpack to without being looked at first."""
 CHECKSUM = 4
 CLASS, EMPTY = "MATLAB_class", "MATLAB_empty"
-FULL = {"double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
-DAMAGE = (OSError, RuntimeError, ValueError, TypeError, KeyError, MemoryError, zlib.error)
+MATLAB_NUMBERS = {
+    "double",
+    "single",
+    "logical",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+"""MATLAB's classes of full arrays of real numbers."""
+HDF5_ERRORS = (OSError, RuntimeError, ValueError, TypeError, KeyError, MemoryError, zlib.error)
 """What h5py raises on bytes that it cannot read."""
 
 
@@ -48,34 +55,35 @@ def open_hdf5(path: Path) -> Iterator[HDF5Arrays]:
 
     try:
         file = h5py.File(path, "r", locking="best-effort")
-    except DAMAGE as error:
+    except HDF5_ERRORS as error:
         raise FileError(f"{path} is truncated or damaged: HDF5 cannot open it.") from error
     with file:
         yield HDF5Arrays(path, file)
 
 
 class HDF5Arrays(ArraySource):
-    """See `open_hdf5`."""
+    """The arrays on the first level of an open HDF5 file."""
 
     def __init__(self, path: Path, file: h5py.File) -> None:
         self.path = path
         self._file = file
-        with self._damage_told("its directory"):
+        with self._damage_as_sentence("its directory"):
             self.names = tuple(name for name in file if not name.startswith("#"))  # MATLAB's own: #refs#
             self.from_matlab = any(CLASS in self._file[name].attrs for name in self.names if self._is_inside(name))
 
     def shape(self, name: str) -> Shape:
-        with self._damage_told(name):
+        with self._damage_as_sentence(name):
             return self._axes(self._dataset(name).shape)
 
     def read(self, name: str) -> npt.NDArray[Any]:
-        with self._damage_told(name):
+        with self._damage_as_sentence(name):
             dataset = self._dataset(name)
             self._check_chunks(name, dataset)
             array: npt.NDArray[Any] = np.asarray(dataset[()])
             return array.T if self.from_matlab else array
 
     def _axes(self, shape: Shape) -> Shape:
+        """A shape with its axes in the order in which MATLAB shows them, where the file is MATLAB's."""
         return shape[::-1] if self.from_matlab else shape
 
     def _is_inside(self, name: str) -> bool:
@@ -98,8 +106,8 @@ class HDF5Arrays(ArraySource):
             raise self.refused(name, "stored in other files, which are not read", "save the numbers in this file")
         kind = found.attrs.get(CLASS, b"double")
         kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-        if kind not in FULL or EMPTY in found.attrs or found.dtype.kind not in "fiub" or found.shape is None:
-            what = "empty" if EMPTY in found.attrs else f"of class {shown(kind)} and type {found.dtype!s:.40}"
+        if kind not in MATLAB_NUMBERS or EMPTY in found.attrs or found.dtype.kind not in "fiub" or found.shape is None:
+            what = "empty" if EMPTY in found.attrs else f"of class {clean_name(kind)} and type {found.dtype!s:.40}"
             raise self.refused(name, what, "save a full array of numbers")
         filters = filters_of(found)
         if not FILTERS.issuperset(filters) or sum(one in PACKERS for one in filters) > 1:
@@ -119,16 +127,19 @@ class HDF5Arrays(ArraySource):
             if not chunk.filter_mask & left_out:
                 _, packed = dataset.id.read_direct_chunk(chunk.chunk_offset)
                 if len(zlib.decompressobj().decompress(packed, most + 1)) > most:
-                    raise FileError(f"{self.path} is damaged: {shown(name)} unpacks to more than its shape allows.")
+                    raise FileError(
+                        f"{self.path} is damaged: {clean_name(name)} unpacks to more than its shape allows."
+                    )
 
     @contextmanager
-    def _damage_told(self, what: str) -> Iterator[None]:
+    def _damage_as_sentence(self, what: str) -> Iterator[None]:
+        """Turn whatever h5py raises while `what` is read into one `FileError`."""
         try:
             yield
         except FileError:
             raise
-        except DAMAGE as error:
-            raise FileError(f"{self.path} is truncated or damaged: {shown(what)} cannot be read.") from error
+        except HDF5_ERRORS as error:
+            raise FileError(f"{self.path} is truncated or damaged: {clean_name(what)} cannot be read.") from error
 
 
 def filters_of(dataset: h5py.Dataset) -> list[int]:

@@ -20,20 +20,24 @@ BLANKS = " "
 FIELD = re.compile(r'"([^"]*)"|(\S+)')
 
 
-class Rows(Protocol):
+class RowReader(Protocol):
     """Entries line by line, as the csv module has them."""
 
     line_num: int
 
     def __next__(self) -> list[str]:
-        """The next row."""
+        """The entries of the next line, or lines where a quote is open."""
 
     def __iter__(self) -> Self:
-        """Itself."""
+        """The reader itself."""
 
 
 class BlankRows:
-    """The entries of lines that blanks separate; an entry in quotes may have blanks."""
+    """The entries of lines that blanks separate; an entry in quotes may have blanks.
+
+    Not `csv.reader` with a blank as delimiter, for which a lone quote after a blank opens an entry that goes on over
+    the following lines.
+    """
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -48,14 +52,14 @@ class BlankRows:
         return [quoted or bare for quoted, bare in FIELD.findall(line)]
 
 
-def rows(lines: Iterator[str], separator: str) -> Rows:
-    """The entries of lines."""
+def split_lines(lines: Iterator[str], separator: str) -> RowReader:
+    """A reader of the entries of lines, like `csv.reader`; `BLANKS` separates by any number of blanks and tabs."""
     return BlankRows(lines) if separator == BLANKS else csv.reader(lines, delimiter=separator)
 
 
 @dataclass(frozen=True)
 class Header:
-    """The names of columns.
+    """Where a text table has its names, and what they are.
 
     Attributes
     ----------
@@ -88,19 +92,19 @@ def find_header(lines: Iterator[str]) -> Header | None:
         comment = line.lstrip(COMMENT).strip() or comment
         comments += 1
         line = next(lines, "")
-    named = split(iter([comment]), comments) if comments else None
+    named = split_names(iter([comment]), comments) if comments else None
     if named is not None:
         separator = between_numbers(line, named) if line else named.separator
         if separator is not None:
             return replace(named, separator=separator, lines=comments)
-    return split(chain([line], lines), comments)
+    return split_names(chain([line], lines), comments)
 
 
-def split(lines: Iterator[str], before: int) -> Header | None:
-    """The names in the next line, or lines where a quote is not closed; None if it is empty."""
+def split_names(lines: Iterator[str], before: int) -> Header | None:
+    """The header in the next line, `before` lines into the file, or in several where a quote is open; None: empty."""
     found = {}
     for separator, copy in zip((*SEPARATORS, BLANKS), tee(lines, len(SEPARATORS) + 1), strict=True):
-        reader = rows(copy, separator)
+        reader = split_lines(copy, separator)
         found[separator] = next(reader, []), before + reader.line_num
     separator = max(SEPARATORS, key=lambda one: len(found[one][0]))
     if len(found[separator][0]) < 2:
@@ -113,7 +117,7 @@ def between_numbers(line: str, named: Header) -> str | None:
     """What separates a line of numbers into as many as there are names, which may be separated otherwise; or None."""
     separators: tuple[str, ...] = (named.separator, *SEPARATORS, BLANKS)
     for separator in separators:
-        row = next(rows(iter([line]), separator))
+        row = next(split_lines(iter([line]), separator))
         if len(row) == len(named.names) and any(map(is_number, row)):
             return separator
     return None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.reading.sources import Shape
+from unbraid.kernels.arrays import Shape
 
 FIRST, LAST = "samples-first", "samples-last"
 LAYOUTS = (FIRST, LAST)

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import DataError, FileError, UnbraidError
-from unbraid.reading.sources import ArraySource, Shape
-from unbraid.runtime.npz import SUFFIX, ArrayFile, damage_told, open_npz, read_header
-from unbraid.runtime.text import shown
+from unbraid.kernels.arrays import Shape
+from unbraid.reading.sources import ArraySource
+from unbraid.runtime.npz import SUFFIX, ArrayFile, damage_as_sentence, open_npz, read_header
+from unbraid.runtime.text import clean_name
 
 MAPPED = 1 << 26
 """Bytes of an `.npy` file above which it is not read but mapped into memory, so that it need not fit there."""
@@ -42,7 +43,7 @@ def open_single(path: Path) -> Iterator[NpyArrays]:
 
 
 class NpzArrays(ArraySource):
-    """See `open_archive`."""
+    """The arrays of an open `.npz` file."""
 
     def __init__(self, path: Path, file: ArrayFile) -> None:
         self.path, self.names = path, file.names
@@ -58,7 +59,7 @@ class NpzArrays(ArraySource):
 
 
 class NpyArrays(ArraySource):
-    """See `open_folder`."""
+    """The `.npy` files of a folder, by their names without the suffix."""
 
     mapped = True
 
@@ -88,13 +89,14 @@ class NpyArrays(ArraySource):
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
+        """One file, open, and its size in bytes."""
         path = self._files[name]
-        with damage_told(path, name), path.open("rb") as file:
+        with damage_as_sentence(path, name), path.open("rb") as file:
             yield file, path.stat().st_size
 
 
 class NpySingle(NpyArrays):
-    """See `open_single`."""
+    """A single `.npy` file, which is X."""
 
     def lacks(self, name: str, option: str) -> UnbraidError:
         beside = self.path.parent / (name if name.endswith(SUFFIX) else name + SUFFIX)
@@ -104,11 +106,11 @@ class NpySingle(NpyArrays):
             hint = "" if name.endswith(SUFFIX) else f" Name a file with `{option}`, such as {beside}."
         if name.endswith(SUFFIX):
             return FileError(f"{name!s:.200} does not exist.{hint}")
-        return DataError(f"{self.path} is a single array, which is X, and has none named {shown(name)}.{hint}")
+        return DataError(f"{self.path} is a single array, which is X, and has none named {clean_name(name)}.{hint}")
 
 
 def check_real(source: ArraySource, name: str, dtype: np.dtype[Any]) -> None:
-    """Refuse what holds no real numbers."""
+    """Refuse an array whose dtype is not that of real numbers."""
     if dtype.kind not in "fiub":
-        advice = f"save {shown(name)}.real if the imaginary part is zero" if dtype.kind == "c" else "save numbers"
+        advice = f"save {clean_name(name)}.real if the imaginary part is zero" if dtype.kind == "c" else "save numbers"
         raise source.refused(name, f"of dtype {dtype!s:.40}", advice)

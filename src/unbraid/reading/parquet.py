@@ -15,16 +15,16 @@ from unbraid.kernels.arrays import Array
 from unbraid.reading.sources import Gaps, Table, need
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-ROWS = 1 << 16
-"""How many are read at a time."""
-DAMAGE = (OSError, ValueError, KeyError, RuntimeError, MemoryError, NotImplementedError)
-"""Pyarrow's errors are of these kinds."""
+ROWS_AT_ONCE = 1 << 16
+"""How many rows are read at a time."""
+PARQUET_ERRORS = (OSError, ValueError, KeyError, RuntimeError, MemoryError, NotImplementedError)
+"""What pyarrow raises on bytes that it cannot read."""
 
 
 @contextmanager
@@ -36,14 +36,14 @@ def open_parquet(path: Path) -> Iterator[ParquetTable]:
     with path.open("rb") as file:  # not by name, in which pyarrow might see an address
         try:
             opened = pyarrow.parquet.ParquetFile(file)
-        except DAMAGE as error:
+        except PARQUET_ERRORS as error:
             raise FileError(f"{path} is truncated or damaged: pyarrow cannot open it.") from error
         with opened:
             yield ParquetTable(path, opened)
 
 
 class ParquetTable(Table):
-    """See `open_parquet`."""
+    """The columns of an open Parquet file."""
 
     def __init__(self, path: Path, file: pyarrow.parquet.ParquetFile) -> None:
         self.path = path
@@ -61,13 +61,14 @@ class ParquetTable(Table):
             return self._read(columns, S, callback, gaps or Gaps())
         except FileError:
             raise
-        except DAMAGE as error:
+        except PARQUET_ERRORS as error:
             raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
 
     def _read(self, columns: Sequence[str], S: int, callback: Callback | None, gaps: Gaps) -> Array:
+        """S rows of some columns, (S, how many), read a few at a time."""
         table = np.empty((S, len(columns)))
         done = 0
-        for batch in self._file.iter_batches(ROWS, columns=list(columns), use_threads=False):
+        for batch in self._file.iter_batches(ROWS_AT_ONCE, columns=list(columns), use_threads=False):
             if done + batch.num_rows > S:
                 raise ValueError
             for k, name in enumerate(columns):
@@ -80,15 +81,15 @@ class ParquetTable(Table):
         return table
 
     def _check_type(self, name: str) -> None:
-        """Refuse columns that hold no numbers."""
+        """Refuse a column that does not hold numbers."""
         from pyarrow import types
 
         kind = self._file.schema_arrow.field(name).type
         if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
-            raise FileError(f"{self.path}: column {shown(name)} must hold numbers, and its type is {kind!s:.40}.")
+            raise FileError(f"{self.path}: column {clean_name(name)} must hold numbers, and its type is {kind!s:.40}.")
 
     def _numbers(self, values: pyarrow.Array, name: str, before: int, gaps: Gaps) -> Array:
-        """Some rows of a column as float64, all there and finite but for gaps."""
+        """Some rows of a column as float64, `before` rows into the file; refused unless finite or gaps."""
         import pyarrow
 
         numbers: Array = values.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -97,5 +98,5 @@ class ParquetTable(Table):
             row = int(wrong[0])
             said = f"is {numbers[row]}" if values[row].is_valid else "is empty"
             advice = gaps.advice(name, "row", bool(np.isnan(numbers[row])))
-            raise FileError(f"{self.path}, row {before + row + 1}, column {shown(name)}, {said}: {advice}")
+            raise FileError(f"{self.path}, row {before + row + 1}, column {clean_name(name)}, {said}: {advice}")
         return numbers

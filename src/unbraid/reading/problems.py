@@ -10,11 +10,11 @@ from unbraid.data.checks import Missing
 from unbraid.errors import FileError
 from unbraid.reading.arrays import points_in_arrays, samples_in_arrays
 from unbraid.reading.columns import Columns
-from unbraid.reading.kinds import opener
+from unbraid.reading.kinds import find_opener
 from unbraid.reading.samples import Points, Samples
 from unbraid.reading.sources import ArraySource, Table
 from unbraid.reading.tables import points_in_table, samples_in_table
-from unbraid.runtime.files import StrPath, reason
+from unbraid.runtime.files import StrPath, why_refused
 from unbraid.runtime.progress import Callback
 
 Names = str | Sequence[str]
@@ -90,12 +90,12 @@ def open_source(path: StrPath, columns: Columns) -> Iterator[ArraySource | Table
     """Open a file of any kind; a table has no layout to be asked for."""
     path = Path(path)
     try:
-        with opener(path)(path) as source:
+        with find_opener(path)(path) as source:
             if isinstance(source, Table) and columns.layout is not None:
                 raise FileError(f"{path} is a table, with one sample a row: leave out `layout`.")
             yield source
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {reason(error)}.") from error
+        raise FileError(f"{path} cannot be read: {why_refused(error)}.") from error
 
 
 def several(given: Names) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from unbraid.data.checks import counted
 from unbraid.data.known import all_known
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array
-from unbraid.runtime.text import quoted
+from unbraid.runtime.text import quoted_name
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Samples:
 
 def describe_samples(problem: Problem, taken: str, weights: str | None) -> Samples:
     """Samples with what was taken for what, the file's name of the weights, and how many numbers are missing."""
-    more = [] if weights is None else [f"weighted by {quoted(weights)}"]
+    more = [] if weights is None else [f"weighted by {quoted_name(weights)}"]
     gaps = all_known(problem).entries - problem.known.entries
     more += [f"{counted(gaps, 'number')} missing"] if gaps else []
     return Samples(problem, ", ".join([taken, *more]))

@@ -18,15 +18,12 @@ import numpy.typing as npt
 
 from unbraid.data.checks import MASK
 from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, Shape
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.text import MOST, listed, quoted, shown
+from unbraid.runtime.text import MOST_NAMES, clean_name, name_list, quoted_name
 
-Shape = tuple[int, ...]
 UNDECODED = re.compile("[\udc80-\udcff]")
-"""What stands for bytes that are no text."""
-
-
+"""Characters that stand for bytes which are no text."""
 STRUCT, GROUP = "a struct", "a group"
 
 
@@ -46,7 +43,7 @@ class ArraySource(ABC):
     path
         The file, as it was named.
     names
-        Of what it holds, arrays or not.
+        The names of what it holds, arrays or not.
     mapped
         Whether large arrays are mapped into memory, and so need not fit there.
     from_matlab
@@ -64,40 +61,40 @@ class ArraySource(ABC):
 
     @abstractmethod
     def read(self, name: str) -> npt.NDArray[Any]:
-        """The array itself."""
+        """The array of this name, with the shape that `shape` tells."""
 
     def find(self, name: str) -> str | None:
         """What the file calls the array that somebody calls `name`, or None."""
         return name if name in self.names else None
 
     def holds(self) -> str:
-        """What the file holds, in a few words."""
+        """What the file holds, in a few words: names with shapes, or with what else they are."""
         if not self.names:
             return "no arrays"
         others = self._others()
         described = (
-            f"{shown(name)} ({others[name]})" if name in others else f"{shown(name)} {self.shape(name)}"
+            f"{clean_name(name)} ({others[name]})" if name in others else f"{clean_name(name)} {self.shape(name)}"
             for name in self.names
         )
         arrays = "" if others else f"the array{'s' if len(self.names) > 1 else ''} "
-        return arrays + listed(described, len(self.names))
+        return arrays + name_list(described, len(self.names))
 
     def lacks(self, name: str, option: str) -> UnbraidError:
         """The error about an array that is not there, with what is."""
         others = self._others()
-        nested = next((shown(one) for one, what in others.items() if what in (STRUCT, GROUP)), None)
+        nested = next((clean_name(one) for one, what in others.items() if what in (STRUCT, GROUP)), None)
         held = self.holds()
         if nested is None or len(others) < len(self.names):
             held += f", so name the one to use with `{option}`"
         if nested is not None:
             save = f", in MATLAB with save('{self.path.name}', '-struct', '{nested}')" if self.from_matlab else ""
             held += f". What is inside {nested} is not looked at: save X, F and J on the first level{save}"
-        return DataError(f"{self.path} has no array named {shown(name)}: it holds {held}.")
+        return DataError(f"{self.path} has no array named {clean_name(name)}: it holds {held}.")
 
     def _others(self) -> dict[str, str]:
-        """What the first things in the file are that are no arrays of real numbers."""
+        """Names, among the first few, of what is no array of real numbers, with what it is instead."""
         others = {}
-        for name in self.names[:MOST]:
+        for name in self.names[:MOST_NAMES]:
             try:
                 self.shape(name)
             except NoArrayError as error:
@@ -108,7 +105,7 @@ class ArraySource(ABC):
 
     def refused(self, name: str, what: str, advice: str) -> NoArrayError:
         """The error about something that is no array of real numbers."""
-        said = f"{self.path}: {shown(name)} must be an array of real numbers, and it is {what}: {advice}."
+        said = f"{self.path}: {clean_name(name)} must be an array of real numbers, and it is {what}: {advice}."
         return NoArrayError(said, what)
 
 
@@ -119,7 +116,7 @@ class Gaps:
     Attributes
     ----------
     columns
-        Those of outputs and Jacobians.
+        The names of the columns of outputs and Jacobians.
     allowed
         Whether empty cells and NaN are read there, as NaN.
     """
@@ -131,7 +128,7 @@ class Gaps:
         return self.allowed and name in self.columns
 
     def advice(self, name: str, line: str, empty: bool = True) -> str:
-        """What to do about a cell without a finite number, in a line or a row."""
+        """What to do about a cell of column `name` without a finite number; `line` is what the file calls its rows."""
         mask = f", or {MASK} where that stands for what is not known"
         return f"repair or remove that {line}{mask if empty and not self.allowed and name in self.columns else ''}."
 
@@ -144,7 +141,7 @@ class Table(ABC):
     path
         The file, as it was named.
     columns
-        Their names.
+        The names of the columns.
     """
 
     path: Path
@@ -155,9 +152,9 @@ class Table(ABC):
         """Some columns, (S, how many), all finite but for NaN in gaps; a `FileError` says where something else is."""
 
     def holds(self) -> str:
-        """What the file holds, in a few words."""
-        names = (quoted(name) or "(no name)" for name in self.columns)
-        held = f"the column{'s' if len(self.columns) > 1 else ''} {listed(names, len(self.columns))}"
+        """What the file holds, in a few words: the names of its columns."""
+        names = (quoted_name(name) or "(no name)" for name in self.columns)
+        held = f"the column{'s' if len(self.columns) > 1 else ''} {name_list(names, len(self.columns))}"
         if any(UNDECODED.search(name) for name in self.columns):
             return f"{held}. Its names are not in UTF-8, so that some letters cannot be read: save it as UTF-8"
         return held

@@ -14,7 +14,7 @@ from unbraid.reading.layout import FIRST
 from unbraid.reading.samples import Points, Samples, describe_samples
 from unbraid.reading.sources import Gaps, Table
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.text import listed, quoted
+from unbraid.runtime.text import name_list, quoted_name
 
 
 def samples_in_table(table: Table, columns: Columns, callback: Callback | None = None) -> Samples:
@@ -28,7 +28,9 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
     j = choose_jacobians(table, columns.jacobians, x, f)
     w = () if columns.weights is None else choose(table, [columns.weights], "weights")
     if len(w) > 1:
-        raise FileError(f"{table.path}: `weights` names {len(w)} columns, {listed(map(quoted, w), len(w))}: name one.")
+        raise FileError(
+            f"{table.path}: `weights` names {len(w)} columns, {name_list(map(quoted_name, w), len(w))}: name one."
+        )
     check_distinct(table, (*x, *f, *j, *w))
     values = table.read((*x, *f, *j, *w), callback, Gaps((*f, *j), columns.missing == "mask"))
     X, F, J, W = np.split(values, np.cumsum([len(x), len(f), len(j)]), axis=1)
@@ -58,11 +60,11 @@ def points_in_table(table: Table, columns: Columns, m: int, callback: Callback |
     if len(x) != m:
         raise FileError(
             f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
-            f"{listed(map(quoted, x), len(x))}: name as many as the model has."
+            f"{name_list(map(quoted_name, x), len(x))}: name as many as the model has."
         )
     return Points(table.read(x, callback), FIRST, list_columns("input", x))
 
 
 def list_columns(what: str, columns: Sequence[str]) -> str:
     """What columns are, and their names: 'inputs x1, x2'."""
-    return f"{what}{'s' if len(columns) > 1 else ''} {listed(map(quoted, columns), len(columns))}"
+    return f"{what}{'s' if len(columns) > 1 else ''} {name_list(map(quoted_name, columns), len(columns))}"

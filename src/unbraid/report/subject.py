@@ -16,7 +16,7 @@ from unbraid.results.alignment import AlignedBranch, align
 from unbraid.results.branch import FunctionBranch
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 from unbraid.selection.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -178,7 +178,7 @@ def alike(one: Array | float | None, other: Array | float | None, rtol: float) -
 def called(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:
     """The names, fit to be shown, or letters with subscripts."""
     given = names or ("",) * count
-    return tuple(shown(name).strip() or subscript(letter, i + 1) for i, name in enumerate(given))
+    return tuple(clean_name(name).strip() or subscript(letter, i + 1) for i, name in enumerate(given))
 
 
 def subscript(letter: str, number: int) -> str:

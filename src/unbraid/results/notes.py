@@ -11,7 +11,7 @@ from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.outcome import Status
-from unbraid.runtime.text import shown
+from unbraid.runtime.text import clean_name
 
 POOR = 100.0 * 0.5**0.5
 """An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
@@ -105,7 +105,7 @@ def named(problem: Problem, which: IndexArray) -> str:
     names = problem.output_names
     if names is None:
         return f"output {', '.join(str(i + 1) for i in which[:6])}"
-    return ", ".join(shown(names[i]).strip() or f"output {i + 1}" for i in which[:6])
+    return ", ".join(clean_name(names[i]).strip() or f"output {i + 1}" for i in which[:6])
 
 
 def on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:

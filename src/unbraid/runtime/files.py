@@ -38,7 +38,7 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
         temporary.replace(target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise FileError(f"{path} cannot be written: {reason(error)}.") from error
+        raise FileError(f"{path} cannot be written: {why_refused(error)}.") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -58,6 +58,15 @@ def remove_left_over(target: Path) -> None:
                 temporary.unlink()
 
 
+def make_folder(folder: Path, named: StrPath | None = None) -> Path:
+    """Make a folder and those above it; a `FileError` about `named`, or the folder itself, where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{named or folder} cannot be written: {why_refused(error)}.") from error
+    return folder
+
+
 def check_writable(path: StrPath) -> Path:
     """Where `path` leads, links followed; refused where no file could be written. Ask before long work."""
     try:
@@ -74,7 +83,7 @@ def check_writable(path: StrPath) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{path!s:.200} cannot be written: {reason(error)}.") from error
+        raise FileError(f"{path!s:.200} cannot be written: {why_refused(error)}.") from error
     return target
 
 
@@ -88,7 +97,7 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def reason(error: Exception) -> str:
-    """What the system said, without numbers and file names."""
+def why_refused(error: Exception) -> str:
+    """What the system said when it refused, without its number and the file's name: 'permission denied'."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return said[:1].lower() + said[1:].rstrip(".") if said else type(error).__name__

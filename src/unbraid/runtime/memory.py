@@ -31,7 +31,7 @@ def available_memory() -> int | None:
 
 def free_memory() -> int | None:
     """Bytes that the machine can hand out: what is free, and on Linux also what it could free."""
-    for line in lines(Path("/proc/meminfo")):
+    for line in read_lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
@@ -42,7 +42,7 @@ def free_memory() -> int | None:
 
 def group_memory() -> Iterator[int]:
     """Bytes left under each limit that is set on this process's control group, of version 1 or 2."""
-    for line in lines(Path("/proc/self/cgroup")):
+    for line in read_lines(Path("/proc/self/cgroup")):
         _, controllers, place = line.split(":", 2)
         if controllers == "":
             root, limit, used = CONTROL, "memory.max", "memory.current"
@@ -51,24 +51,24 @@ def group_memory() -> Iterator[int]:
         else:
             continue
         for folder in {root, root / place.lstrip("/")}:
-            most, taken = number(folder / limit), number(folder / used)
+            most, taken = read_number(folder / limit), read_number(folder / used)
             if most is not None and taken is not None:
                 yield most - taken + cached(folder)
 
 
 def cached(folder: Path) -> int:
     """Bytes that a control group uses for files only, and gives back when asked."""
-    found = dict(line.split(maxsplit=1) for line in lines(folder / "memory.stat"))
+    found = dict(line.split(maxsplit=1) for line in read_lines(folder / "memory.stat"))
     return int(found.get("total_inactive_file", found.get("inactive_file", "0")))
 
 
-def number(path: Path) -> int | None:
+def read_number(path: Path) -> int | None:
     """The number that a file of the system holds, or None."""
-    found = lines(path)
+    found = read_lines(path)
     return int(found[0]) if found and found[0].isdigit() else None
 
 
-def lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """The lines of a file of the system; none where there is no such file."""
     try:
         return path.read_text(encoding="ascii", errors="replace").splitlines()

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import FileError
-from unbraid.runtime.files import StrPath, reason
-from unbraid.runtime.text import listed, shown
+from unbraid.runtime.files import StrPath, why_refused
+from unbraid.runtime.text import clean_name, name_list
 
 SUFFIX = ".npy"
 BEST_DEFLATE = 1100
@@ -34,8 +34,22 @@ LOOKS_LIKE = {
     b"MATLAB": "it looks like a MATLAB file",
     b"\x89HDF": "it looks like an HDF5 or MATLAB v7.3 file",
 }
-DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, SyntaxError)
-UNREADABLE = (*DAMAGE, tokenize.TokenError, RuntimeError, NotImplementedError, MemoryError, OverflowError, TypeError)
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    EOFError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What NumPy and zipfile raise on bytes that they cannot read."""
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -57,7 +71,7 @@ def open_npz(path: StrPath) -> Iterator[ArrayFile]:
     except IsADirectoryError:
         raise FileError(f"{path} is a folder, not an .npz file.") from None
     except (OSError, ValueError) as error:
-        raise FileError(f"{path!s:.200} cannot be read: {reason(error)}.") from error
+        raise FileError(f"{path!s:.200} cannot be read: {why_refused(error)}.") from error
     with file:
         try:
             archive = zipfile.ZipFile(file)
@@ -73,7 +87,7 @@ def not_a_zip(file: BinaryIO) -> str:
         file.seek(0)
         start = file.read(8)
     except OSError as error:
-        return f"cannot be read: {reason(error)}"
+        return f"cannot be read: {why_refused(error)}"
     if not start:
         return "is empty, not an .npz file"
     if start.startswith(b"PK\x03\x04"):
@@ -90,7 +104,7 @@ class ArrayFile:
     path
         The file, as it was named.
     names
-        Of its arrays.
+        The names of its arrays.
     """
 
     def __init__(self, path: StrPath, archive: zipfile.ZipFile) -> None:
@@ -100,10 +114,10 @@ class ArrayFile:
         self.names = tuple(name.removesuffix(SUFFIX) for name in self._members if name.endswith(SUFFIX))
 
     def holds(self) -> str:
-        """What the file holds, in a few words."""
+        """What the file holds, in a few words: the names of its arrays."""
         if not self.names:
             return "no arrays"
-        names = listed(map(shown, self.names), len(self.names))
+        names = name_list(map(clean_name, self.names), len(self.names))
         return f"the array{'s' if len(self.names) > 1 else ''} {names}"
 
     def check_size(self, most: int) -> None:
@@ -120,7 +134,7 @@ class ArrayFile:
             found, _ = read_header(stream, size, self.path, name)
             if shape is not None and not fits(found, shape):
                 wanted = ", ".join("any" if length is None else str(length) for length in shape)
-                raise FileError(f"{self.path} is inconsistent: {shown(name)} has shape {found}, not ({wanted}).")
+                raise FileError(f"{self.path} is inconsistent: {clean_name(name)} has shape {found}, not ({wanted}).")
             stream.seek(0)
             return np.lib.format.read_array(stream, allow_pickle=False)
 
@@ -131,17 +145,17 @@ class ArrayFile:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
-        """The bytes of one array and how many they are."""
+        """The bytes of one array, unpacked as they are read, and how many they are."""
         member = self._members[name + SUFFIX]
         if member.file_size > BEST_DEFLATE * (member.compress_size + 1):
-            raise FileError(f"{self.path} is damaged: {shown(name)} claims to unpack to {member.file_size} bytes.")
-        with damage_told(self.path, name), self._archive.open(member) as stream:
+            raise FileError(f"{self.path} is damaged: {clean_name(name)} claims to unpack to {member.file_size} bytes.")
+        with damage_as_sentence(self.path, name), self._archive.open(member) as stream:
             yield stream, member.file_size
 
 
 @contextmanager
-def damage_told(path: StrPath, name: str) -> Iterator[None]:
-    """Whatever NumPy and zipfile say about bytes that they cannot read, as one sentence."""
+def damage_as_sentence(path: StrPath, name: str) -> Iterator[None]:
+    """Turn whatever NumPy and zipfile raise on bytes that they cannot read into one `FileError`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # NumPy's about headers from Python 2
@@ -149,7 +163,7 @@ def damage_told(path: StrPath, name: str) -> Iterator[None]:
     except FileError:
         raise
     except UNREADABLE as error:
-        raise FileError(f"{path} is truncated or damaged: {shown(name)} cannot be read.") from error
+        raise FileError(f"{path} is truncated or damaged: {clean_name(name)} cannot be read.") from error
 
 
 def read_header(stream: IO[bytes], size: int, path: StrPath, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -157,12 +171,12 @@ def read_header(stream: IO[bytes], size: int, path: StrPath, name: str) -> tuple
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise FileError(f"{path} cannot be read: {shown(name)} is in version {version[0]}.{version[1]} of .npy.")
+        raise FileError(f"{path} cannot be read: {clean_name(name)} is in version {version[0]}.{version[1]} of .npy.")
     shape, _, dtype = readers[version](stream)
     if dtype.hasobject:
-        raise FileError(f"{path} is refused: {shown(name)} holds pickled Python objects, which are never loaded.")
+        raise FileError(f"{path} is refused: {clean_name(name)} holds pickled Python objects, which are never loaded.")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - stream.tell():
-        raise FileError(f"{path} is damaged: {shown(name)} declares shape {shape}, which is not what follows.")
+        raise FileError(f"{path} is damaged: {clean_name(name)} declares shape {shape}, which is not what follows.")
     return shape, dtype
 
 

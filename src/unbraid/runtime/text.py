@@ -5,42 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-LONGEST = 40
-MOST = 8
+LONGEST_NAME = 40
+"""Characters of a name that are shown."""
+MOST_NAMES = 8
+"""Names of many that are listed."""
 
 
-def shown(name: str) -> str:
+def clean_name(name: str) -> str:
     r"""A name without control characters, and not too long.
 
     Examples
     --------
-    >>> shown("speed"), shown("\x1b[31mred"), shown("x" * 100)
+    >>> clean_name("speed"), clean_name("\x1b[31mred"), clean_name("x" * 100)
     ('speed', '?[31mred', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...')
     """
-    short = name if len(name) <= LONGEST else name[: LONGEST - 3] + "..."
+    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
     return "".join(letter if letter.isprintable() else "?" for letter in short)
 
 
-def quoted(name: str) -> str:
-    """The same in quotes where a list of names could be misread: with a comma or a blank in it.
+def quoted_name(name: str) -> str:
+    """A name as `clean_name` has it, in quotes where it has a comma or a blank, so that a list cannot be misread.
 
     Examples
     --------
-    >>> print(quoted("speed"), quoted("load [N]"), quoted("speed, rpm"))
+    >>> print(quoted_name("speed"), quoted_name("load [N]"), quoted_name("speed, rpm"))
     speed "load [N]" "speed, rpm"
     """
-    return f'"{shown(name)}"' if "," in name or " " in name else shown(name)
+    return f'"{clean_name(name)}"' if "," in name or " " in name else clean_name(name)
 
 
-def listed(names: Iterable[str], count: int) -> str:
-    """The first of `count` texts, and how many more there are.
+def name_list(names: Iterable[str], count: int) -> str:
+    """The first few of `count` texts, with commas between them, and how many more there are.
 
     Examples
     --------
-    >>> listed(["a", "b"], 2)
+    >>> name_list(["a", "b"], 2)
     'a, b'
-    >>> listed((f"x{i}" for i in range(1000)), 1000)
+    >>> name_list((f"x{i}" for i in range(1000)), 1000)
     'x0, x1, x2, x3, x4, x5, x6, x7 and 992 more'
     """
-    more = f" and {count - MOST} more" if count > MOST else ""
-    return ", ".join(islice(names, MOST)) + more
+    more = f" and {count - MOST_NAMES} more" if count > MOST_NAMES else ""
+    return ", ".join(islice(names, MOST_NAMES)) + more

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unbraid.errors import FileError
-from unbraid.runtime.files import reason, replacing
+from unbraid.runtime.files import make_folder, replacing
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.workers import workers_for
 
@@ -116,12 +115,3 @@ def write_rows(folder: Path, task: Task, rows: Rows) -> None:
     """Write the rows of a finished task to its file."""
     with replacing(make_folder(folder) / task.file_name) as file:
         file.write(json.dumps(rows).encode())
-
-
-def make_folder(folder: Path) -> Path:
-    """Make a folder, and those above it, where it is not there yet; returns it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written: {reason(error)}.") from error
-    return folder

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unbraid.data.functions.hosts import AnswerError, Numbers
-
-Shape = tuple[int, ...]
+from unbraid.kernels.arrays import Shape
 
 
 def as_point(answer: Numbers, shape: Shape | None) -> Numbers:

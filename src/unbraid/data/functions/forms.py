@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbraid.data.functions.answers import Shape, as_batch, as_point
+from unbraid.data.functions.answers import as_batch, as_point
 from unbraid.data.functions.hosts import AnswerError, Numbers
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import IndexArray
+from unbraid.kernels.arrays import IndexArray, Shape
 
 EPS = float(np.finfo(np.float64).eps)
 
