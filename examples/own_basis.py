@@ -11,9 +11,8 @@ t being u scaled to [−1, 1] and t_k evenly spaced. Then the whole model W1 g(W
 can be written as an ordinary network with one layer of tanh units, which any inference
 engine runs.
 
-A basis is two classes. The *specification* holds no data. *Placing* it on branch inputs u
-fixes what depends on them, here their range, for all starts and branches at once: these
-are leading axes of every array. The placement knows its functions and how to fit them.
+A basis that is stretched to the range of a branch's inputs needs little more than its
+functions of t and their first two derivatives. Starts and branches are leading axes of t.
 """
 
 from dataclasses import dataclass, replace
@@ -23,11 +22,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unbraid as ub
-from unbraid.bases import BASES, Basis, NormalEquations, Placement
+from unbraid.bases import BASES, RangeBasis
 
 
 @dataclass(frozen=True)
-class TanhSteps(Basis):
+class TanhSteps(RangeBasis):
     """So many steps, beside a constant and a line."""
 
     steps: int = 10
@@ -39,103 +38,19 @@ class TanhSteps(Basis):
     def of_size(self, size):
         return replace(self, steps=size - 2)
 
-    def place(self, u, evenness=0.0):
-        return PlacedSteps(np.stack([u.min(axis=-1), u.max(axis=-1)], axis=-1), self.steps)
-
-    def placement_from(self, arrays):
-        return PlacedSteps(arrays["range"], self.steps)
-
-    def paper_coefficients(self, placement, a):
-        return a
-
-    def refusal(self):
-        return "its coefficients are not kept nonnegative; use BSpline"
-
-
-# %%
-# Now the placement. The mathematics is in ``design``: the functions and their first two
-# derivatives at u.
-
-
-@dataclass(frozen=True)
-class PlacedSteps(Placement):
-    """Steps on ranges (..., 2)."""
-
-    range: np.ndarray
-    steps: int
-
-    def design(self, u, derivative=0):
-        low, high = self.range[..., :1], self.range[..., 1:]
-        t = ((2 * u - low - high) / (high - low))[..., None]
-        one, zero, width = np.ones_like(t), np.zeros_like(t), 2.0 / self.steps
+    def functions(self, t, derivative=0):
+        t, width = t[..., None], 2.0 / self.steps
+        one, zero = np.ones_like(t), np.zeros_like(t)
         step = np.tanh((t - np.linspace(-1, 1, self.steps)) / width)
         slope = (1 - step**2) / width
-        parts = [
-            (one, t, step),
-            (zero, one, slope),
-            (zero, zero, -2 * step * slope / width),
-        ][derivative]
-        return np.concatenate(parts, axis=-1) * (2 / (high - low)[..., None]) ** derivative
-
-    def at(self, u):
-        return u
-
-    def evaluate(self, a, at, derivative=0):
-        return (self.design(at, derivative) @ a[..., None])[..., 0]
-
-    def normal_equations(self, at, G, R, coupling, weight=None):
-        w = np.ones(at.shape[-1]) if weight is None else weight
-        values, slopes = self.design(at), self.design(at, 1)
-        gram = slopes.mT @ (w[:, None] * slopes)
-        if R is not None:
-            gram += coupling * values.mT @ (w[:, None] * values)
-        right = self.adjoint(at, w * G, None if R is None else coupling * w * R)
-        return NormalEquations(gram, right, total=w @ values)
-
-    def adjoint(self, at, G, R):
-        right = (self.design(at, 1).mT @ G[..., None])[..., 0]
-        return right if R is None else right + (self.design(at).mT @ R[..., None])[..., 0]
-
-    def roughness(self):
-        return np.diag([0.0, 0.0] + [1.0] * self.steps)  # a line is smooth
-
-    def plus(self, a, constant):
-        return np.concatenate([a[..., :1] + constant[..., None], a[..., 1:]], axis=-1)
-
-    def is_constant(self, a):
-        return np.all(a[..., 1:] == 0.0, axis=-1)
-
-    def shape_coefficients(
-        self, a, order
-    ):  # all steps go up: the branch increases, and that is all we can certify
-        known = a[..., 1:] if order == 1 else -np.ones_like(a)
-        return known, np.zeros_like(known)
-
-    # The rest is bookkeeping of the ranges.
-
-    def domain(self):
-        return self.range
-
-    def arrays(self):
-        return {"range": self.range}
-
-    def select(self, index):
-        return replace(self, range=self.range[index])
-
-    def merged(self, which, other):
-        return replace(self, range=np.where(which[:, None, None], other.range, self.range))
-
-    def joined(self, others):
-        return replace(
-            self, range=np.concatenate([self.range, *(other.range for other in others)])
-        )
-
-    def moved(self, scale, shift):
-        return replace(self, range=self.range * scale[..., None] + shift[..., None])
+        curvature = -2 * step * slope / width
+        parts = [(one, t, step), (zero, one, slope), (zero, zero, curvature)]
+        return np.concatenate(parts[derivative], axis=-1)
 
 
 # %%
-# It works like any other: sweeps, Gauss–Newton steps, starts, selection.
+# It works like any other: sweeps, Gauss–Newton steps, starts, selection. (Only shape
+# constraints need more: coordinates in which they say "≥ 0", as those of splines do.)
 
 problem, truth = ub.datasets.trig(S=100, rng=0)
 fit = ub.decouple(problem, rank=3, basis=TanhSteps(10), rng=0)

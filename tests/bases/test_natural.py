@@ -10,7 +10,7 @@ from scipy import interpolate
 
 import unbraid as ub
 from registry import NATURALS, distinct_inputs, dither, grid, inputs, pieces, seeds
-from unbraid.bases.natural import PlacedNatural, folded, unfolded
+from unbraid.bases.natural import PlacedNatural, fold, unfold
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 
@@ -60,7 +60,7 @@ def test_interpolation_agrees_with_scipys_b_splines(seed: int) -> None:
     b, y = pieces(placed), rng.standard_normal(9)
     a = interpolate.make_interp_spline(b, y, k=3, bc_type="natural").c
     z = through(placed, y)
-    np.testing.assert_allclose(unfolded(z, placed.shares), a, rtol=0, atol=1e-10 * np.abs(a).max())
+    np.testing.assert_allclose(unfold(z, placed.shares), a, rtol=0, atol=1e-10 * np.abs(a).max())
 
 
 @every_natural
@@ -129,7 +129,7 @@ def test_coefficients_rebuild_the_function(basis: ub.NaturalCubic, u: Array, see
 def test_coefficients_of_the_cubic_increase_to_the_last_bit(basis: ub.NaturalCubic, u: Array, seed: int) -> None:
     rng = np.random.default_rng(seed)
     z = np.cumsum(rng.exponential(size=basis.size) * (rng.random(basis.size) < 0.5)) - rng.exponential()
-    assert np.diff(unfolded(z, basis.place(u).shares)).min() >= 0.0
+    assert np.diff(unfold(z, basis.place(u).shares)).min() >= 0.0
 
 
 @every_natural
@@ -138,7 +138,7 @@ def test_folding_is_the_transpose_of_unfolding(basis: ub.NaturalCubic, seed: int
     rng = np.random.default_rng(seed)
     shares = basis.place(rng.standard_normal((2, 3, 40))).shares
     z, y = rng.standard_normal((2, 3, basis.size)), rng.standard_normal((2, 3, basis.size + 2))
-    here, there = np.sum(unfolded(z, shares) * y, axis=-1), np.sum(z * folded(y, shares), axis=-1)
+    here, there = np.sum(unfold(z, shares) * y, axis=-1), np.sum(z * fold(y, shares), axis=-1)
     np.testing.assert_allclose(here, there, rtol=0, atol=1e-13 * basis.size * np.abs(z).max() * np.abs(y).max())
 
 

@@ -24,7 +24,7 @@ from registry import (
 )
 from unbraid.bases import Basis, Placement
 from unbraid.bases.constraints import Constraint
-from unbraid.bases.natural import PlacedNatural, unfolded
+from unbraid.bases.natural import PlacedNatural, unfold
 from unbraid.bases.projection import Projection, Targets, targets
 from unbraid.bases.splines import PlacedSpline
 from unbraid.kernels.arrays import Array
@@ -39,7 +39,7 @@ LAMBDA = 0.1
 def cone_coordinates(placed: Placement, order: int) -> Array:
     """Q (K, K): row `order` and below of Q a are what must be ≥ 0, the rows above are free. Built from the knots."""
     if isinstance(placed, PlacedNatural):  # of the cubic's rows, without those that the end conditions settle
-        P = unfolded(np.eye(len(pieces(placed))), placed.shares).T
+        P = unfold(np.eye(len(pieces(placed))), placed.shares).T
         settled = ([1, -2], [1, -1], [2, -1])[order]
         return np.delete(cone_coordinates(placed.spline, order) @ P, settled, axis=0)
     assert isinstance(placed, PlacedSpline)

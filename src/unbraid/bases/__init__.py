@@ -6,6 +6,7 @@ A new basis is one file, and joins by joining `BASES`. May import `kernels`, `ru
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.bases.natural import NaturalCubic
 from unbraid.bases.polynomials import Polynomial
+from unbraid.bases.ranges import RangeBasis
 from unbraid.bases.smoothing import SmoothingSpline
 from unbraid.bases.splines import BSpline, PiecewiseLinear
 
@@ -22,5 +23,6 @@ __all__ = [
     "PiecewiseLinear",
     "Placement",
     "Polynomial",
+    "RangeBasis",
     "SmoothingSpline",
 ]

@@ -45,7 +45,7 @@ class Basis(ABC):
 
     @abstractmethod
     def of_size(self, size: int) -> Self:
-        """The same kind of functions with so many coefficients."""
+        """The specification with as many knots, or so high a degree, that a branch has `size` coefficients."""
 
     @abstractmethod
     def place(self, u: Array, evenness: float = 0.0) -> Placement:
@@ -57,7 +57,7 @@ class Basis(ABC):
 
     @abstractmethod
     def placement_from(self, arrays: dict[str, Array]) -> Placement:
-        """The placement whose `arrays` these are."""
+        """Make a placement again from what its `arrays` gave."""
 
     @abstractmethod
     def paper_coefficients(self, placement: Any, a: Array) -> Array:
@@ -77,19 +77,19 @@ class Placement(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
-        """What has to be kept to make this placement again."""
+        """The arrays, by name, from which `placement_from` makes this placement again."""
 
     @abstractmethod
     def select(self, index: Any) -> Self:
-        """Index the leading axes."""
+        """The placement of some starts or branches: `index` goes to the leading axes."""
 
     @abstractmethod
     def merged(self, which: BoolArray, other: Self) -> Self:
-        """The same, with `other` in place of the entries at `which` of the first of two leading axes."""
+        """The placement, with that of `other` for the starts at `which`; leading axes are starts and branches."""
 
     @abstractmethod
     def joined(self, others: Sequence[Self]) -> Self:
-        """These and others, one after another along the first leading axis."""
+        """One placement of the starts of this one and of others, one after another along the first leading axis."""
 
     @abstractmethod
     def domain(self) -> Array:
@@ -127,7 +127,7 @@ class Placement(ABC):
     def normal_equations(
         self, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
     ) -> NormalEquations:
-        """Least squares of slopes G and values R, both (..., S), over the prepared inputs.
+        """The normal equations of the functions nearest to slopes G and values R, both (..., S), at prepared inputs.
 
         `weight` (S,) is that of the samples, the same for all if None.
         """
@@ -167,7 +167,7 @@ class Placement(ABC):
         return None
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
-        """The same where its strength is still open, chosen for normal equations N a = b; None where it is not.
+        """The `penalty` of a strength that is chosen here, for normal equations N a = b; None where none is open.
 
         N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
         """
@@ -178,15 +178,15 @@ class Placement(ABC):
         return 0.0 * self.domain()
 
     def of_samples(self, placed_on: int, samples: int) -> Self:
-        """The same for so many samples, where it was placed on a part of them."""
+        """The placement for all `samples`, where it was placed on `placed_on` of them: sums over samples grow."""
         return self
 
     def loosened(self, samples: int) -> Self:
-        """The same with a penalty so weak that it only settles what so many samples leave open."""
+        """The placement with a penalty so weak that it only settles what so many samples leave open."""
         return self
 
     def keeping(self, earlier: Placement) -> Self:
-        """The same with what an earlier placement, if it is of the same basis, has settled beside its knots."""
+        """The placement with what an earlier one of the same basis has settled beside its knots."""
         return self
 
     @abstractmethod

@@ -85,23 +85,23 @@ def per_branch(
     elif isinstance(constraint, Sequence) and not isinstance(constraint, str):
         chosen = tuple(constraint)
     else:
-        raise SettingError(f"constraint must be {ACCEPTED}, got {describe(constraint)}.")
+        raise SettingError(f"constraint must be {ACCEPTED_CONSTRAINTS}, got {describe(constraint)}.")
     if len(chosen) != rank:
         raise SettingError(f"constraint must have one entry for each of the {rank} branches, got {len(chosen)}.")
     for branch, one in enumerate(chosen):
         if one is not None and not isinstance(one, Constraint):
-            raise SettingError(f"constraint[{branch}] must be {ACCEPTED}, got {describe(one)}.")
+            raise SettingError(f"constraint[{branch}] must be {ACCEPTED_CONSTRAINTS}, got {describe(one)}.")
         reason = basis.refusal()
         if one is not None and reason is not None:
             raise SettingError(f"{basis!r} cannot carry {one!r}: {reason}.")
     return chosen
 
 
-ACCEPTED = "a constraint such as ub.Increasing(), None, or a sequence with one of these per branch"
+ACCEPTED_CONSTRAINTS = "a constraint such as ub.Increasing(), None, or a sequence with one of these per branch"
 
 
 def describe(given: object) -> str:
-    """What was given, with a hint where a class stands for an instance."""
+    """What was given as a constraint, with a hint where a class stands for an instance."""
     if isinstance(given, type) and issubclass(given, Constraint):
         return f"the class {given.__name__}: add parentheses, {given.__name__}()"
     return repr(given)

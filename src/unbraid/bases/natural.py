@@ -21,14 +21,14 @@ It has two rows that are not of the identity, and is applied without being forme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from unbraid.bases.base import Basis, NormalEquations
-from unbraid.bases.polygon import PolygonPlacement
+from unbraid.bases.base import NormalEquations
+from unbraid.bases.polygon import PolygonBasis, PolygonPlacement
 from unbraid.bases.splines import PlacedSpline
 from unbraid.errors import check_whole
 from unbraid.kernels.arrays import Array, BoolArray
@@ -37,7 +37,7 @@ from unbraid.kernels.splines import Located, widths
 
 
 @dataclass(frozen=True)
-class NaturalCubic(Basis):
+class NaturalCubic(PolygonBasis):
     """Natural cubic splines: cubic between df + 1 knots placed by the method, linear beyond them, g'' continuous.
 
     Parameters
@@ -64,23 +64,11 @@ class NaturalCubic(Basis):
     def __post_init__(self) -> None:
         check_whole("df", self.df, 1)
 
-    @property
-    def size(self) -> int:
-        return self.df + 1
-
-    def of_size(self, size: int) -> Self:
-        return replace(self, df=size - 1)
-
     def place(self, u: Array, evenness: float = 0.0) -> PlacedNatural:
         return PlacedNatural(PlacedSpline(breakpoints(u, self.df, evenness), 3))
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedNatural:
         return PlacedNatural(PlacedSpline(arrays["breakpoints"], 3))
-
-    def paper_coefficients(self, placement: PlacedNatural, a: Array) -> Array:
-        c = a - a[..., :1]
-        c[..., 0] = a[..., 0]
-        return c
 
 
 @dataclass(frozen=True)
@@ -91,7 +79,7 @@ class PlacedNatural(PolygonPlacement):
 
     @cached_property
     def shares(self) -> Array:
-        """The w of both ends: (..., 2)."""
+        """The weights w of the module's equations, at both ends: (..., 2)."""
         h = widths(self.spline.breakpoints)
         last = h.shape[-1] - 1
         outer, inner = h[..., [0, last]], h[..., [min(1, last), max(last - 1, 0)]]
@@ -122,13 +110,13 @@ class PlacedNatural(PolygonPlacement):
         return self.spline.at(u)
 
     def evaluate(self, a: Array, at: Located, derivative: int = 0) -> Array:
-        return self.spline.evaluate(unfolded(a, self.shares), at, derivative)
+        return self.spline.evaluate(unfold(a, self.shares), at, derivative)
 
     def value_and_slope(self, a: Array, at: Located) -> tuple[Array, Array]:
-        return self.spline.value_and_slope(unfolded(a, self.shares), at)
+        return self.spline.value_and_slope(unfold(a, self.shares), at)
 
     def design(self, u: Array, derivative: int = 0) -> Array:
-        return folded(self.spline.design(u, derivative), self.shares[..., None, :])
+        return fold(self.spline.design(u, derivative), self.shares[..., None, :])
 
     def normal_equations(
         self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None
@@ -144,15 +132,13 @@ class PlacedNatural(PolygonPlacement):
     def assembled(self, sums: tuple[Array, Array], coupling: float) -> NormalEquations:
         gram, right, total = self.spline.assembled(sums, coupling)
         rows = self.shares[..., None, :]
-        return NormalEquations(
-            folded(folded(gram, rows).mT, rows), folded(right, self.shares), folded(total, self.shares)
-        )
+        return NormalEquations(fold(fold(gram, rows).mT, rows), fold(right, self.shares), fold(total, self.shares))
 
     def adjoint(self, at: Located, G: Array, R: Array | None) -> Array:
-        return folded(self.spline.adjoint(at, G, R), self.shares)
+        return fold(self.spline.adjoint(at, G, R), self.shares)
 
     def supports(self) -> Array:
-        """Those of the cubic spline, the first two and the last two taken together (all three of a straight line)."""
+        """The cubic spline's, the first two and the last two taken together (all three of a straight line)."""
         supports = self.spline.supports()
         intervals = supports.shape[-1] - 2
         return np.add.reduceat(supports, [0, *range(2, intervals + 1)], axis=-1)
@@ -161,7 +147,7 @@ class PlacedNatural(PolygonPlacement):
         return 2.0 * self.spline.support_rounding()  # the outermost are sums of two
 
 
-def unfolded(z: Array, shares: Array) -> Array:
+def unfold(z: Array, shares: Array) -> Array:
     """The product P z: (..., df + 1) -> (..., df + 3), increasing to the last bit if z is."""
     a = np.empty((*z.shape[:-1], z.shape[-1] + 2))
     a[..., 0], a[..., 2:-2], a[..., -1] = z[..., 0], z[..., 1:-1], z[..., -1]
@@ -170,7 +156,7 @@ def unfolded(z: Array, shares: Array) -> Array:
     return a
 
 
-def folded(y: Array, shares: Array) -> Array:
+def fold(y: Array, shares: Array) -> Array:
     """The product Pᵀ y: (..., df + 3) -> (..., df + 1)."""
     z = np.concatenate([y[..., :1], y[..., 2:-2], y[..., -1:]], axis=-1)
     for end, beside, w in ((0, 1, shares[..., 0]), (-1, -2, shares[..., 1])):

@@ -1,4 +1,4 @@
-r"""Placements whose coordinates are the heights of a control polygon, from which shapes are read off.
+r"""Bases and placements whose coordinates are the heights of a control polygon, from which shapes are read off.
 
 The coefficient a_k of a clamped spline of degree d stands above the mean of its inner knots,
 ξ_k = (τ_{k+1} + … + τ_{k+d}) / d, and the polygon through these points has the shape of the spline: the slope of the
@@ -13,15 +13,36 @@ So a function is nonnegative, increasing or convex if its polygon is.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from unbraid.bases.base import Placement
-from unbraid.kernels.arrays import Array
+from unbraid.bases.base import Basis, Placement
+from unbraid.kernels.arrays import EPS, Array
 
-EPS = float(np.finfo(float).eps)
+
+class PolygonBasis(Basis):
+    """A basis whose placements are `PolygonPlacement`s; subclasses are frozen dataclasses with a field `df`.
+
+    It has df + 1 coefficients, and those of the paper are c_0 = a_0 and c_j = a_j - a_0: the first function is dropped
+    in favour of a constant.
+    """
+
+    df: int
+
+    @property
+    def size(self) -> int:
+        return self.df + 1
+
+    def of_size(self, size: int) -> Self:
+        return replace(self, df=size - 1)  # type: ignore[type-var]
+
+    def paper_coefficients(self, placement: Any, a: Array) -> Array:
+        c = a - a[..., :1]
+        c[..., 0] = a[..., 0]
+        return c
 
 
 class PolygonPlacement(Placement):
@@ -65,16 +86,16 @@ class PolygonPlacement(Placement):
         return a.copy() if order == 0 else np.diff(a, prepend=0.0)
 
     def integrate(self, z: Array, order: int) -> Array:
-        return integrated(z, self.supports(), order)
+        return integrate_polygon(z, self.supports(), order)
 
     def integration_matrix(self, order: int) -> Array:
         supports = self.supports()
         size = supports.shape[-1] + 1
         unit = np.broadcast_to(np.eye(size), (*supports.shape[:-1], size, size))
-        return integrated(unit, supports[..., None, :], order).mT
+        return integrate_polygon(unit, supports[..., None, :], order).mT
 
 
-def integrated(z: Array, supports: Array, order: int) -> Array:
+def integrate_polygon(z: Array, supports: Array, order: int) -> Array:
     """The polygon whose differences (order 1) or differences of slopes (order 2) are z[order:]."""
     if order == 0:
         return z

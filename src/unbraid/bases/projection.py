@@ -18,7 +18,7 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.quadratics import minimise, minimise_nonnegative
 
 SETTLE = 1e-13
-"""Share of the roughness in the normal equations: nothing where data speak, all where they are silent."""
+"""Relative ridge on roughness; decides only coefficients that the data do not determine."""
 
 
 class Targets(NamedTuple):
@@ -39,7 +39,7 @@ class Targets(NamedTuple):
 def targets(
     placement: Placement, at: Any, G: Array, R: Array | None, coupling: float, weight: Array | None = None
 ) -> Targets:
-    """What prepared samples add; G and R are (starts, r, S), weights of samples (S,)."""
+    """The sums of slopes G and values R, (starts, r, S), over prepared samples of weights (S,)."""
     S = G.shape[-1]
     values = np.zeros(G.shape[:-1]) if R is None else R.sum(axis=-1) if weight is None else R @ weight
     square = None
@@ -94,7 +94,7 @@ class Projection:
             some = (slice(None), slice(None) if len(self.groups) == 1 else list(branches))
             part = NormalEquations(*(array[some] for array in normal))
             own = None if penalty is None else penalty[some]
-            a[some] = nearest(placement.select(some), part, weight, mean_value[some], own, constraint)
+            a[some] = solve_group(placement.select(some), part, weight, mean_value[some], own, constraint)
         return a
 
     def solve_together(self, placement: Placement, N: Array, b: Array) -> Array:
@@ -172,7 +172,7 @@ class Projection:
         return np.where(constant[..., None], self.nearest(placement, stand_in(), coupling), a), constant
 
 
-def nearest(
+def solve_group(
     placement: Placement,
     normal: NormalEquations,
     weight: float,
@@ -180,7 +180,7 @@ def nearest(
     penalty: Array | None,
     constraint: Constraint | None,
 ) -> Array:
-    """Solve the normal equations of branches that share one constraint; they are overwritten."""
+    """Coordinates that solve the normal equations, which are overwritten, of branches that share one constraint."""
     gram, right, mean = normal.gram, normal.right, normal.total / weight
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size

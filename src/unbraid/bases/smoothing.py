@@ -79,11 +79,8 @@ class SmoothingSpline(SplineBasis):
         if self.smoothing is not None:
             check_number("smoothing", self.smoothing, 0.0)
 
-    def of_size(self, size: int) -> Self:
-        return replace(self, df=size - 1)
-
     def untuned(self) -> Self:
-        return replace(self, smoothing=weak(self.degree)) if self.smoothing is None else self
+        return replace(self, smoothing=weak_smoothing(self.degree)) if self.smoothing is None else self
 
     @property
     def continued_degree(self) -> int:
@@ -101,7 +98,7 @@ class SmoothingSpline(SplineBasis):
 
 @dataclass(frozen=True)
 class PlacedSmoothing(PlacedSpline):
-    """Placed penalised splines.
+    """Penalised splines on breakpoints (..., I + 1).
 
     Attributes
     ----------
@@ -139,14 +136,14 @@ class PlacedSmoothing(PlacedSpline):
         return self._beside(super().moved(scale, shift), lambda one: one)
 
     def _beside(self, placed: Self, taken: Callable[[Array], Array]) -> Self:
-        """What is known beside the knots, added to some of the branches, or to moved ones."""
+        """A placement that has new knots only, with what `taken` makes of strength and reach of this one."""
         strength, reach = (None if one is None else taken(one) for one in (self.strength, self.reach))
         return replace(placed, strength=strength, reach=reach)
 
     def loosened(self, samples: int) -> Self:
         if self.strength is None:
             return self
-        return replace(self, strength=np.minimum(self.strength, weak(self.degree) * samples))
+        return replace(self, strength=np.minimum(self.strength, weak_smoothing(self.degree) * samples))
 
     def of_samples(self, placed_on: int, samples: int) -> Self:
         return self if self.strength is None else replace(self, strength=self.strength * (samples / placed_on))
@@ -163,12 +160,12 @@ class PlacedSmoothing(PlacedSpline):
 
     @property
     def omega(self) -> Array:
-        """The matrix of Ω, (K, K)."""
+        """The matrix of the roughness Ω, (K, K)."""
         return roughness(self.breakpoints.shape[-1] - 1, self.degree)
 
     @property
     def omega_root(self) -> Array:
-        """(I, K), with Ω = rootᵀ root."""
+        """C (I, K) with Ω = Cᵀ C."""
         return roughness_root(self.breakpoints.shape[-1] - 1, self.degree)
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
@@ -177,21 +174,21 @@ class PlacedSmoothing(PlacedSpline):
         return cross_validated(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
 
 
-def weak(degree: int) -> float:
+def weak_smoothing(degree: int) -> float:
     """An α that settles what data leave open, and does little else: of `WAVES` waves it takes a thousandth."""
     return 1e-3 * WAVES ** (-2 * degree)
 
 
 @cache
 def roughness(intervals: int, degree: int) -> Array:
-    """The matrix of Ω, (K, K)."""
+    """The matrix of Ω, (K, K), on so many even intervals."""
     root = roughness_root(intervals, degree)
     return np.asarray(root.T @ root)
 
 
 @cache
 def roughness_root(intervals: int, degree: int) -> Array:
-    """(I, K), exactly: the d-th derivative is constant between knots."""
+    """C (I, K) with Ω = Cᵀ C on I even intervals, exactly: the d-th derivative is constant between knots."""
     knots = np.linspace(0.0, 1.0, intervals + 1)
     B = PlacedSpline(knots, degree).design(0.5 * (knots[1:] + knots[:-1]), degree)
     return np.asarray(B / np.sqrt(intervals) / (2.0 * np.pi) ** degree, dtype=np.float64)

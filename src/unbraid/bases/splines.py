@@ -17,17 +17,17 @@ because a clamped spline starts at a_0. Scaling or shifting u moves the knots an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from unbraid.bases.base import Basis, NormalEquations
-from unbraid.bases.polygon import EPS, PolygonPlacement
+from unbraid.bases.base import NormalEquations
+from unbraid.bases.polygon import PolygonBasis, PolygonPlacement
 from unbraid.errors import SettingError, check_whole
 from unbraid.kernels import splines as kernel
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.arrays import EPS, Array, BoolArray
 from unbraid.kernels.knots import breakpoints
 
 Representation = Literal["value", "slope"]
@@ -35,26 +35,16 @@ LOOKED_UP = 1 << 13
 """Inputs from which on it pays to look up their intervals in a table."""
 
 
-class SplineBasis(Basis):
-    """What `BSpline` and `PiecewiseLinear` share; subclasses have `df` and `degree`."""
+class SplineBasis(PolygonBasis):
+    """Clamped splines of one degree; subclasses are frozen dataclasses that have `df` and `degree`."""
 
-    df: int
     degree: int
-
-    @property
-    def size(self) -> int:
-        return self.df + 1
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedSpline:
         return PlacedSpline(breakpoints(u, self.df - self.degree + 1, evenness), self.degree)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSpline:
         return PlacedSpline(arrays["breakpoints"], self.degree)
-
-    def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
-        c = a - a[..., :1]
-        c[..., 0] = a[..., 0]
-        return c
 
 
 @dataclass(frozen=True)
@@ -93,9 +83,6 @@ class BSpline(SplineBasis):
         if self.of not in ("value", "slope"):
             raise SettingError(f"of must be 'value' or 'slope', got {self.of!r}.")
 
-    def of_size(self, size: int) -> Self:
-        return replace(self, df=size - 1)
-
     def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
         if self.of == "value":
             return super().paper_coefficients(placement, a)
@@ -119,9 +106,6 @@ class PiecewiseLinear(SplineBasis):
     def __post_init__(self) -> None:
         check_whole("df", self.df, 1)
 
-    def of_size(self, size: int) -> Self:
-        return replace(self, df=size - 1)
-
 
 @dataclass(frozen=True)
 class PlacedSpline(PolygonPlacement):
@@ -136,7 +120,7 @@ class PlacedSpline(PolygonPlacement):
 
     @cached_property
     def lookup(self) -> kernel.Lookup | None:
-        """What finds the intervals of many inputs."""
+        """A table that finds the intervals of many inputs, or None where it would not pay."""
         return kernel.lookup(self.breakpoints)
 
     def arrays(self) -> dict[str, Array]:

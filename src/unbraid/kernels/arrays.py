@@ -1,4 +1,4 @@
-"""The array types of the package, and blocks of samples."""
+"""The array types of the package, their precision, and blocks of samples."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,8 @@ BoolArray = npt.NDArray[np.bool_]
 IndexArray = npt.NDArray[np.intp]
 Shape = tuple[int, ...]
 
+EPS = float(np.finfo(np.float64).eps)
+"""From 1 to the next number: what a result of float64 may be off by, relatively."""
 BLOCK_ENTRIES = 1 << 18
 """Entries of a temporary in a reduction over samples: 2 MB of float64, about a core's cache."""
 

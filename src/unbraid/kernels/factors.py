@@ -11,10 +11,8 @@ passes over J twice.
 
 import numpy as np
 
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import EPS, Array
 from unbraid.kernels.quadratics import pseudo_inverse
-
-EPS = np.finfo(float).eps
 
 
 def jacobian_products(J: Array, weight: Array, G: Array) -> Array:

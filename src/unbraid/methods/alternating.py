@@ -14,6 +14,9 @@ from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.solvers.coupling import Coupling, FixedCoupling, as_coupling
 from unbraid.solvers.loop import Stopping
 
+SEARCH_SWEEPS = 40
+"""Sweeps before the polish: enough to tell promising starts from others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingMethod(Method):
@@ -34,7 +37,7 @@ class AlternatingMethod(Method):
     normalised: bool
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> AlternatingProjection:
-        """The sweeps."""
+        """Alternating projections on the samples, with the settings of this method."""
         return AlternatingProjection(
             samples, basis, projection, self.coupling, self.anchored, self.normalised, self.offset, self.evenness
         )
@@ -189,7 +192,3 @@ def default(
         evenness=evenness,
         polish=Polish.with_budget(max_steps, max_seconds) if polish else None,
     )
-
-
-SEARCH_SWEEPS = 40
-"""Sweeps before the polish: enough to tell promising starts from others."""

@@ -1,4 +1,4 @@
-"""What every method has."""
+"""What every method has, and how fits are polished."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from unbraid.solvers.iterates import Search
 from unbraid.solvers.loop import Stopping
 
 Sweeps = Literal["alternating", "filtered", "polynomial"]
-"""Kinds of sweeps, which differ in the memory they need."""
+"""Kinds of sweeps, by the memory they need."""
 
 
 @dataclass(frozen=True)
 class Polish:
-    """How to polish.
+    """How the best starts of a search are polished by Gauss–Newton steps.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Polish:
 
     @classmethod
     def with_budget(cls, max_steps: int, max_seconds: float | None) -> Self:
-        """The defaults, with another budget of steps and time."""
+        """The default way to polish, with another budget of steps and time."""
         check_whole("max_steps", max_steps, 1)
         return cls(replace(cls().stopping, max_sweeps=max_steps, max_seconds=max_seconds))
 
@@ -54,7 +54,7 @@ class Method(ABC):
     coupled
         Whether λ has a say in its sweeps.
     sweeps
-        What kind of sweeps it makes, which decides about its memory.
+        What kind of sweeps it makes, which decides how much memory they need.
     compressible
         Whether its sweeps find the same in compressed Jacobians.
     name
@@ -93,4 +93,4 @@ class Method(ABC):
 
     @abstractmethod
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Search[Any]:
-        """The solver that starts go through, on given samples."""
+        """The solver that random starts go through, on given samples."""

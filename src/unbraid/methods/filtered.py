@@ -14,7 +14,8 @@ from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.filtered import Filtered
 from unbraid.solvers.loop import Stopping
 
-VARIANTS: dict[str, tuple[str, ...]] = {"penalty": ("central",), "three": ("central", "left", "right")}
+SIDES: dict[str, tuple[str, ...]] = {"penalty": ("central",), "three": ("central", "left", "right")}
+"""Of which differences the slopes of each variant are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class FilteredMethod(Method):
     sides: tuple[str, ...]
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Filtered:
-        """The sweeps."""
+        """Filtered sweeps on the samples, with the settings of this method."""
         return Filtered(samples.gathered(), basis, projection, self.coupling.final, self.penalty, self.sides)
 
 
@@ -72,8 +73,8 @@ def decuyper2022(
     >>> bool(fit.output_errors.max() < 1.0)
     True
     """
-    if variant not in VARIANTS:
-        raise SettingError(f"variant must be one of {', '.join(map(repr, VARIANTS))}, got {variant!r}.")
+    if variant not in SIDES:
+        raise SettingError(f"variant must be one of {', '.join(map(repr, SIDES))}, got {variant!r}.")
     check_number("penalty", penalty, 0.0)
     return FilteredMethod(
         name="decuyper2022",
@@ -84,5 +85,5 @@ def decuyper2022(
         scaled=scaled,
         values=values,
         penalty=penalty if variant == "penalty" else 0.0,
-        sides=VARIANTS[variant],
+        sides=SIDES[variant],
     )

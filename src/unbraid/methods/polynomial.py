@@ -28,7 +28,7 @@ class DecompositionMethod(Method):
     sweeps: ClassVar[Sweeps] = "polynomial"
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Decomposition:
-        """The decomposition."""
+        """The decomposition of the samples' Jacobians."""
         return Decomposition(samples.gathered(), basis, projection, self.coupling.final, self.offset)
 
 
@@ -82,7 +82,7 @@ class JointMethod(Method):
     weight: Array | None = field(default=None, compare=False)
 
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> JointProjection:
-        """The sweeps."""
+        """Sweeps on the samples with one joint problem for all coefficients."""
         if self.weight is not None and len(self.weight) != samples.weight.size:
             raise DataError(
                 f"covariance must be ({samples.weight.size}, {samples.weight.size}), one row an entry of a sample's "

@@ -10,9 +10,7 @@ import numpy as np
 from unbraid.data.functions.answers import as_batch, as_point
 from unbraid.data.functions.hosts import AnswerError, Numbers
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import IndexArray, Shape
-
-EPS = float(np.finfo(np.float64).eps)
+from unbraid.kernels.arrays import EPS, IndexArray, Shape
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.data.functions.answers import as_batch, as_point, same
-from unbraid.data.functions.forms import EPS, Form, deed, tried
+from unbraid.data.functions.forms import Form, deed, tried
 from unbraid.data.functions.hosts import AnswerError, Function, Host, Numbers, hosts_for, quiet
 from unbraid.data.functions.scales import spreads
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import Array, Shape
+from unbraid.kernels.arrays import EPS, Array, Shape
 
 PROBES = 3
 """Samples at which it is found out what a function takes."""
