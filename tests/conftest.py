@@ -1,6 +1,7 @@
 """Settings of the whole suite: one hypothesis profile, and the modules that tests share."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,18 @@ from hypothesis import settings
 os.environ["MPLBACKEND"] = "agg"  # no picture looks for a display
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
 TESTS = Path(__file__).parent
-for shared in (TESTS, TESTS / "report", TESTS / "solvers", TESTS.parent / "benchmarks"):  # registry.py, the plain twin
+for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py and its like, and the plain twin of a sweep
     sys.path.insert(0, str(shared))
 
 settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize="CI" in os.environ, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """Ctrl-C raises KeyboardInterrupt, also where the suite runs in the background of a shell, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

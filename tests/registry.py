@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy import interpolate
 
@@ -40,6 +41,10 @@ CARRIERS: tuple[Basis, ...] = tuple(basis for basis in BASES if basis.refusal() 
 """Those that carry constraints."""
 CONSTRAINTS: tuple[Constraint, ...] = tuple(one() for one in constraints.CONSTRAINTS)
 
+every_basis = pytest.mark.parametrize("basis", BASES, ids=repr)
+every_spline = pytest.mark.parametrize("basis", SPLINES, ids=repr)
+every_polynomial = pytest.mark.parametrize("basis", POLYNOMIALS, ids=repr)
+
 EPS = float(np.finfo(float).eps)
 seeds = st.integers(0, 2**32 - 1)
 
@@ -67,6 +72,11 @@ def distinct_inputs(draw: st.DrawFn, size: int = 60) -> Array:
     """Branch inputs u (size,) without repetitions, near zero, of order one."""
     rng = np.random.default_rng(draw(seeds))
     return KINDS[draw(st.sampled_from(["uniform", "normal"]))](rng, size)
+
+
+def random_a(basis: Basis, seed: int, *lead: int) -> Array:
+    """Random coordinates (*lead, size) of functions of a basis."""
+    return np.random.default_rng(seed).standard_normal((*lead, basis.size))
 
 
 def grid(placement: Placement, points: int = 301) -> Array:

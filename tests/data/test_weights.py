@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_gauss_newton import a_point, moved
 
 import unbraid as ub
 from registry import BASES
+from solver_points import a_point, moved
 from unbraid.bases import Basis
 from unbraid.data.estimates import filled, from_neighbours
 from unbraid.data.in_memory import Samples

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_report import hostile_fit
 
 import unbraid as ub
+from report_pages import hostile_fit
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

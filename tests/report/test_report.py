@@ -1,81 +1,24 @@
-"""A report says what it should, escapes what it is given, needs nothing from elsewhere, and is written whole."""
+"""A report says what it should, escapes what it is given, and needs nothing from elsewhere."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
-from unbraid.report import packages, write_report
+from report_pages import HOSTILE, Page, hostile_fit, written
 from unbraid.report.cards import branch_cards, output_rows
 from unbraid.report.diagram import WIDE
 from unbraid.report.figures import branch_figures, residual_figure, shortened
-from unbraid.report.repeat import method_code, settings
+from unbraid.report.repeat import settings
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import verdict
 from unbraid.report.write import diagrams
-
-VOID = {"meta", "br", "link", "img", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """A page taken apart: its text, its tags with their attributes, and whether tags are closed in order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == [], f"not closed: {self.open}"
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("script", "style"):
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-    def having(self, attribute: str) -> list[str]:
-        return [value or "" for _, attributes in self.tags for name, value in attributes.items() if name == attribute]
-
-
-@pytest.fixture(scope="module")
-def found() -> tuple[ub.Fit, ub.DecoupledModel]:
-    problem, truth = ub.datasets.trig(S=100, rng=0)
-    return ub.decouple(problem, 3, basis=ub.BSpline(df=16), starts=6, rng=0), truth
-
-
-@pytest.fixture(scope="module")
-def page(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    found[0].report(path, truth=found[1])
-    return path.read_text(encoding="utf-8")
-
-
-def written(fit: ub.Fit | ub.DecoupledModel, folder: Path, **settings: Any) -> str:
-    write_report(fit, folder / "report.html", **settings)
-    return (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_tags_are_closed_and_ids_are_unique(page: str) -> None:
@@ -116,60 +59,6 @@ def test_the_page_says_what_was_found_in_order(page: str) -> None:
     ]
     assert places == sorted(places)
     assert "The search ended by itself" in text
-
-
-def test_the_same_fit_gives_the_same_bytes(found: tuple[ub.Fit, ub.DecoupledModel], page: str, tmp_path: Path) -> None:
-    assert written(found[0], tmp_path, truth=found[1]) == page
-    other = ub.decouple(cast(ub.Problem, found[0].problem), 3, basis=ub.BSpline(df=16), starts=6, rng=0)
-    assert written(replace(other, seconds=found[0].seconds), tmp_path, truth=found[1]) == page
-
-
-def test_the_code_on_the_page_repeats_the_fit(found: tuple[ub.Fit, ub.DecoupledModel], page: str) -> None:
-    [code] = re.findall(r"import unbraid as ub.*?(?=fit\.report)", re.sub("<[^>]+>", "", page), re.DOTALL)
-    problem = cast(ub.Problem, found[0].problem)
-    names: dict[str, Any] = {"X": problem.X, "F": problem.F, "J": problem.J}
-    exec(code.replace("&#39;", "'").replace("&#34;", '"'), names)
-    np.testing.assert_array_equal(names["fit"].model.W0, found[0].model.W0)
-
-
-@pytest.mark.parametrize(
-    ("method", "code"),
-    [
-        (ub.methods.default(), "ub.methods.default()"),
-        (ub.methods.default(max_sweeps=7, tolerance=1e-4, max_steps=3), "max_sweeps=7, tolerance=0.0001, max_steps=3"),
-        (ub.methods.default(polish=False), "polish=False"),
-        (ub.methods.default(coupling=0.5, max_seconds=20.0), "coupling=0.5, max_seconds=20.0"),
-        (ub.methods.dejonghe2025(coupling=1e-4, scaled=False), "coupling=0.0001, scaled=False"),
-        (ub.methods.hollander2017(), "ub.methods.hollander2017()"),
-    ],
-    ids=["default", "budget", "sweeps", "coupling", "paper", "other"],
-)
-def test_a_method_is_written_as_the_call_that_makes_it(method: Any, code: str) -> None:
-    written, complete = method_code(method)
-    assert complete
-    assert code in written
-    assert eval(written, {"ub": ub}) == method
-
-
-def test_a_method_that_no_call_makes_is_said_to_have_further_settings() -> None:
-    assert not method_code(replace(ub.methods.default(), offset=False))[1]
-
-
-HOSTILE = (
-    "<script>alert(1)</script>",
-    '"onmouseover="alert(1)',
-    "a & b",
-    "cost in $ or $US$",
-    "{{ 7 * 7 }}",
-    "`x`",
-    "</svg>",
-)
-
-
-def hostile_fit() -> ub.Fit:
-    problem, _ = ub.datasets.random_system(n=7, m=7, r=2, S=60, kind="sine", rng=0)
-    named = ub.Problem(problem.X, problem.F, problem.J, input_names=HOSTILE, output_names=HOSTILE[::-1])
-    return ub.decouple(named, 2, starts=2, rng=0)
 
 
 def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
@@ -273,57 +162,6 @@ def test_certificates_are_on_the_page(tmp_path: Path) -> None:
     assert "each certified to be increasing" in text
 
 
-def test_a_fit_that_forgot_its_samples_needs_them(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path) -> None:
-    forgetful = found[0].without_problem()
-    with pytest.raises(DataError, match="pass the problem that was fitted"):
-        forgetful.report(tmp_path / "report.html")
-    forgetful.report(tmp_path / "report.html", problem=found[0].problem)
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
-
-
-@pytest.mark.parametrize("truth", [3, "model"])
-def test_a_truth_that_is_no_model_is_refused(
-    found: tuple[ub.Fit, ub.DecoupledModel], truth: Any, tmp_path: Path
-) -> None:
-    with pytest.raises(SettingError, match="truth must be a DecoupledModel"):
-        found[0].report(tmp_path / "report.html", truth=truth)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_truth_of_another_rank_is_refused(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path) -> None:
-    _, other = ub.datasets.random_system(n=2, m=2, r=2, rng=0)
-    with pytest.raises(DataError, match="as many branches"):
-        found[0].report(tmp_path / "report.html", truth=other)
-
-
-@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
-def test_a_missing_package_is_named_with_what_to_install(
-    found: tuple[ub.Fit, ub.DecoupledModel], missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == missing else True)
-    with pytest.raises(MissingDependencyError, match=rf'{missing}.*pip install "unbraid\[report\]"'):
-        found[0].report(tmp_path / "report.html")
-    assert found[0]._repr_html_() is None
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_page_that_cannot_be_written_is_refused(found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="its folder does not exist"):
-        found[0].report(tmp_path / "none" / "report.html")
-
-
-def test_a_failure_leaves_the_old_page(
-    found: tuple[ub.Fit, ub.DecoupledModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    monkeypatch.setattr("unbraid.report.write.report_page", lambda *_: cast(Any, None))
-    with pytest.raises(AttributeError):
-        found[0].report(path)
-    assert path.read_text() == "old"
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
-
-
 def test_numbers_and_names_in_figures_are_left_as_they_are() -> None:
     assert shortened('<path d="M 1.23456 2.3" id="a"/>', "p") == '<path d="M 1.23 2.3" id="p-a"/>'
     rng = np.random.default_rng(0)
@@ -336,15 +174,6 @@ def test_numbers_and_names_in_figures_are_left_as_they_are() -> None:
     assert "h at 0.98765 m" in figure
     drawn = "".join(str(one) for one in branch_figures(Subject.of(fit, None, None)))
     assert re.search(r">[^<]*0\.00[1-9]", drawn), "ticks of small inputs have their digits"
-
-
-@pytest.mark.parametrize("name", ["report.pdf", "report.txt"])
-def test_a_name_that_promises_another_format_is_refused(
-    found: tuple[ub.Fit, ub.DecoupledModel], name: str, tmp_path: Path
-) -> None:
-    with pytest.raises(FileError, match=r"HTML is what is written: use .*report\.html"):
-        found[0].report(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_sample_numbers_and_shapes_are_those_of_the_samples_given(tmp_path: Path) -> None:

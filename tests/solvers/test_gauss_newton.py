@@ -9,6 +9,7 @@ import pytest
 
 import unbraid as ub
 from registry import CONSTRAINTS
+from solver_points import a_point, moved
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
@@ -29,19 +30,6 @@ BASES: list[Basis] = [
 ]
 
 
-def a_point(
-    problem: ub.Problem, basis: Basis, rank: int, coupling: float, offset: bool
-) -> tuple[GaussNewton, Iterates]:
-    """A solver and a random model (a batch of one), well inside the smooth region."""
-    rng = np.random.default_rng(0)
-    samples = Samples.of(problem, Units.balanced(problem))
-    solver = GaussNewton(samples, basis, Projection.onto([None] * rank), coupling, offset)
-    W0 = rng.standard_normal((1, rank, problem.m))
-    W0 /= np.linalg.norm(W0, axis=-1, keepdims=True)
-    a = rng.standard_normal((1, rank, basis.size))
-    return solver, Iterates(W0, rng.standard_normal((1, problem.n, rank)), basis.place(W0 @ samples.X.T), a)
-
-
 def residuals(solver: GaussNewton, it: Iterates) -> Array:
     """All residuals of a batch of one, as one vector whose squares add up to the objective."""
     samples = solver.samples.gathered()
@@ -59,14 +47,6 @@ def residuals(solver: GaussNewton, it: Iterates) -> Array:
         root = np.sqrt(np.maximum(values, 0.0))[..., None] * vectors.mT
         parts.append(np.einsum("jkl,jl,ij->jki", root, it.a[0], it.W1[0]).ravel())
     return np.concatenate(parts)
-
-
-def moved(it: Iterates, x: Array) -> Iterates:
-    """The model whose unknowns, branch by branch (w1, w0, a), are x away from `it`."""
-    n, r = it.W1.shape[1:]
-    m = it.W0.shape[-1]
-    d = x.reshape(1, r, -1)
-    return Iterates(it.W0 + d[..., n : n + m], it.W1 + d[..., :n].mT, it.placement, it.a + d[..., n + m :])
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)

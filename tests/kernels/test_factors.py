@@ -1,163 +1,27 @@
-"""Every fast kernel against a slow, obvious twin."""
+"""The linear steps of a sweep, and whole sweeps, against slow, obvious twins."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import interpolate, linalg, optimize
+from scipy import linalg
 
 import unbraid as ub
-from registry import SPLINES, knots, seeds
+from registry import seeds
 from twin import cmtf_bsd
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
-from unbraid.bases.splines import SplineBasis
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.kernels import factors, splines
-from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.legendre import legendre
-from unbraid.kernels.quadratics import (
-    minimise,
-    minimise_nonnegative,
-    nonnegative_by_factor,
-    pseudo_inverse,
-    spectral_pseudo_inverse,
-    unit_diagonal,
-)
+from unbraid.kernels import factors
+from unbraid.kernels.arrays import Array
 from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.translate import GivenModel
 
-every_spline = pytest.mark.parametrize("basis", SPLINES, ids=repr)
-sizes = st.integers(1, 12)
-
-
-def columns(rng: np.random.Generator, rows: int, size: int, trouble: str) -> Array:
-    """A tall matrix with the given kind of trouble."""
-    M = rng.standard_normal((rows, size))
-    if trouble == "badly scaled":
-        M *= 10.0 ** rng.uniform(-6.0, 6.0, size)
-    elif trouble == "nearly singular":
-        half = size // 2  # pairs of columns that are nearly the same: a condition number of 1e10 in MᵀM
-        M[:, half : 2 * half] = M[:, :half] + 1e-5 * M[:, half : 2 * half]
-    elif trouble == "correlated":
-        M = np.cumsum(M + 0.5, axis=1)
-    elif trouble == "nonnegative":
-        M = np.abs(M)
-    return M
-
-
-troubles = st.sampled_from(["none", "badly scaled", "nearly singular", "correlated", "nonnegative"])
-
-
-def kkt_residual(A: Array, b: Array, x: Array, free: BoolArray) -> float:
-    """How far x is from optimal, with unit diagonal and relative to b."""
-    s = unit_diagonal(A)
-    gradient, y = s * (A @ x - b), x / s
-    size = np.abs(s * b).max() + np.abs(y).max() + 1e-300
-    inside = free | (y > 0.0)
-    worst = max(np.abs(gradient[inside]).max(initial=0.0), -gradient[~inside].min(initial=0.0))
-    return float(max(worst, -y[~free].min(initial=0.0)) / size)
-
 
 def assert_close(ours: Array, theirs: Array) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11)
-
-
-# Quadratic problems.
-
-
-@given(seed=seeds, size=sizes, trouble=troubles, freedom=st.sampled_from([0.0, 0.2, 1.0]))
-def test_nonnegative_minimisers_satisfy_kkt(seed: int, size: int, trouble: str, freedom: float) -> None:
-    rng = np.random.default_rng(seed)
-    M, y = columns(rng, 30, size, trouble), rng.standard_normal(30)
-    A, b, free = M.T @ M, M.T @ y, rng.random(size) < freedom
-    x = minimise_nonnegative(A, b, free)
-    assert x[~free].min(initial=0.0) >= 0.0
-    assert kkt_residual(A, b, x, free) <= 1e-9
-
-
-@given(seed=seeds, size=sizes, trouble=troubles, freedom=st.sampled_from([0.0, 0.2]))
-def test_nonnegative_minimisers_are_those_of_scipy(seed: int, size: int, trouble: str, freedom: float) -> None:
-    rng = np.random.default_rng(seed)
-    M, y = columns(rng, 30, size, trouble), rng.standard_normal(30)
-    free = rng.random(size) < freedom
-    ours = minimise_nonnegative(M.T @ M, M.T @ y, free)
-    doubled = np.column_stack([M, -M[:, free]])
-    scale = np.linalg.norm(doubled, axis=0)
-    x, residual = optimize.nnls(doubled / scale, y, maxiter=1000)
-    assert np.linalg.norm(M @ ours - y) <= residual + 1e-9 * np.linalg.norm(y)
-    np.testing.assert_allclose(M @ ours, doubled @ (x / scale), rtol=0, atol=1e-4)
-
-
-@given(seed=seeds, size=sizes, trouble=troubles)
-def test_many_nonnegative_problems_give_the_bits_of_one_at_a_time(seed: int, size: int, trouble: str) -> None:
-    rng = np.random.default_rng(seed)
-    M = np.stack([columns(rng, 20, size, trouble) for _ in range(6)]).reshape(2, 3, 20, size)
-    A, b, free = M.mT @ M, rng.standard_normal((2, 3, size)), rng.random(size) < 0.2
-    A[0, 0] = 0.0  # a singular one must not disturb the others
-    together = minimise_nonnegative(A, b, free)
-    for row in np.ndindex(2, 3):
-        np.testing.assert_array_equal(together[row], minimise_nonnegative(A[row], b[row], free))
-
-
-@given(seed=seeds, size=sizes)
-def test_a_nonnegative_solution_is_the_plain_minimiser(seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    M, truth = rng.standard_normal((30, size)), rng.exponential(size=size)
-    A = M.T @ M
-    ours = minimise_nonnegative(A, A @ truth, np.zeros(size, dtype=bool))
-    np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(minimise(A, A @ truth), truth, rtol=1e-8, atol=1e-10)
-
-
-def test_pushing_everything_below_zero_gives_exact_zeros() -> None:
-    A = np.eye(5) + 0.1
-    np.testing.assert_array_equal(minimise_nonnegative(A, -np.ones(5), np.zeros(5, dtype=bool)), np.zeros(5))
-
-
-def test_a_singular_problem_has_the_minimiser_of_least_norm() -> None:
-    A, b = np.ones((3, 3)), np.ones(3)
-    np.testing.assert_allclose(minimise(A, b), np.full(3, 1.0 / 3.0), rtol=1e-12)
-    np.testing.assert_allclose(minimise(np.stack([A, np.eye(3)]), np.stack([b, b]))[1], b)
-
-
-@given(seed=seeds, size=sizes, rank=st.integers(0, 12), scale=st.integers(-8, 8))
-def test_pseudo_inverse_is_that_of_numpy(seed: int, size: int, rank: int, scale: int) -> None:
-    """Of full rank, rank-deficient and zero."""
-    M = np.random.default_rng(seed).standard_normal((min(rank, size), size))
-    A = 10.0**scale * (M.T @ M)
-    expected = np.linalg.pinv(A, rcond=1e-13 * size, hermitian=True)
-    atol = 1e-8 * np.abs(expected).max(initial=0.0)
-    np.testing.assert_allclose(pseudo_inverse(A), expected, rtol=0, atol=atol)
-    np.testing.assert_allclose(spectral_pseudo_inverse(A), expected, rtol=0, atol=atol)
-
-
-@given(seed=seeds)
-def test_singular_members_of_a_batch_do_not_disturb_the_others(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    M = rng.standard_normal((2, 3, 6, 4))
-    A = M.mT @ M
-    A[0, 1] = 0.0
-    A[1, 0] = np.ones((4, 4))
-    A[1, 2] = np.diag([1.0, 0.0, 2.0, 0.0])
-    inverse = pseudo_inverse(A)
-    for row in np.ndindex(2, 3):
-        np.testing.assert_array_equal(inverse[row], pseudo_inverse(A[row]))
-        np.testing.assert_allclose(inverse[row], np.linalg.pinv(A[row], hermitian=True), rtol=1e-7, atol=1e-9)
-    A[0, 0, 0, 0] = np.nan
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(pseudo_inverse(A)[0, 0], 0.0)
-
-
-@given(seed=seeds, size=st.integers(1, 6))
-def test_the_last_resort_finds_the_same_minimiser(seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    M = rng.standard_normal((40, size))
-    A, b, free = M.T @ M, rng.standard_normal(size), rng.random(size) < 0.3
-    expected = minimise_nonnegative(A, b, free)
-    np.testing.assert_allclose(nonnegative_by_factor(A, b, free), expected, rtol=1e-8, atol=1e-10)
 
 
 # The linear steps of a sweep.
@@ -336,97 +200,6 @@ def test_linear_steps_take_starts_as_a_leading_axis(seed: int) -> None:
         assert_close(slopes[b], factors.nearest_slopes(J, weight, W1[b], W0[b], G[b]))
         assert_close(inner[b], factors.inner_step(one, W1[b], G[b].T @ G[b]))
         assert_close(values[b], factors.nearest_values(F, W1[b], factors.pseudo_inverse_of(W1[b]), R[b]))
-
-
-# Splines piece by piece.
-
-
-def breakpoints_of(basis: SplineBasis, seed: int) -> Array:
-    gaps = np.random.default_rng(seed).uniform(0.1, 1.0, basis.df - basis.degree + 1)
-    return np.concatenate([[0.0], np.cumsum(gaps)]) - 1.0
-
-
-@every_spline
-@given(seed=seeds)
-def test_pieces_are_the_polynomials_of_the_basis_functions(basis: SplineBasis, seed: int) -> None:
-    b = breakpoints_of(basis, seed)
-    M, d = splines.pieces(b, basis.degree), basis.degree
-    t = np.linspace(-1.0, 1.0, 7, endpoint=False)
-    spline = interpolate.BSpline(splines.clamped_knots(b, d), np.eye(len(b) - 1 + d), d)
-    for i in range(len(b) - 1):
-        u = 0.5 * (b[i] + b[i + 1]) + 0.5 * (b[i + 1] - b[i]) * t
-        expected = spline(u[1:])[:, i : i + d + 1]
-        ours = np.stack([np.polynomial.Polynomial(M[k, :, i])(t[1:]) for k in range(d + 1)], axis=-1)
-        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-12)
-
-
-@every_spline
-def test_knots_are_clamped(basis: SplineBasis) -> None:
-    placed = basis.place(np.linspace(0.0, 1.0, 40))
-    np.testing.assert_array_equal(splines.clamped_knots(placed.breakpoints, basis.degree), knots(placed))
-
-
-@given(seed=seeds, intervals=st.integers(1, 300))
-def test_samples_are_located_in_the_interval_that_holds_them(seed: int, intervals: int) -> None:
-    """Closed on the left, the last one on both sides; outside belongs to the nearest."""
-    rng = np.random.default_rng(seed)
-    b = np.sort(rng.standard_normal((2, intervals + 1)), axis=-1)
-    u = np.concatenate([b, rng.uniform(-5.0, 5.0, (2, 50))], axis=-1)
-    at = splines.locate(u, b)
-    assert at.intervals == intervals
-    for row in range(2):
-        expected = np.clip(np.searchsorted(b[row], u[row], side="right") - 1, 0, intervals - 1)
-        np.testing.assert_array_equal(at.interval[row], expected + row * intervals)
-        low, high = b[row, expected], b[row, expected + 1]
-        atol = 1e-14 * (1.0 + np.abs(u).max() / np.diff(b[row]).min())
-        inside = (u[row] >= b[row, 0]) & (u[row] <= b[row, -1])
-        t = (2.0 * u[row] - low - high) / (high - low)
-        np.testing.assert_allclose(at.t[row][inside], t[inside], rtol=0, atol=atol)
-
-
-@given(seed=seeds, count=st.integers(1, 11))
-def test_moments_are_sums_of_powers_in_each_interval(seed: int, count: int) -> None:
-    rng = np.random.default_rng(seed)
-    b, u = np.sort(rng.standard_normal((3, 6)), axis=-1), rng.uniform(-1.0, 1.0, (3, 40))
-    at = splines.locate(np.clip(u, b[:, :1], b[:, -1:]), b)
-    sums = splines.moments(at, count)
-    assert sums.shape == (count, 3, 5)
-    for p, row, i in np.ndindex(count, 3, 5):
-        here = at.interval[row] == row * 5 + i
-        np.testing.assert_allclose(sums[p, row, i], np.sum(at.t[row, here] ** p), rtol=1e-11, atol=1e-11)
-
-
-@every_spline
-@given(seed=seeds, coupling=st.sampled_from([0.0, 0.1, 10.0]))
-def test_gram_from_moments_is_that_of_the_designs(basis: SplineBasis, seed: int, coupling: float) -> None:
-    rng = np.random.default_rng(seed)
-    b, d = breakpoints_of(basis, seed), basis.degree
-    u, G, R = rng.uniform(b[0], b[-1], 50), rng.standard_normal(50), rng.standard_normal(50)
-    spline = interpolate.BSpline(splines.clamped_knots(b, d), np.eye(len(b) - 1 + d), d)
-    values, slopes = spline(u), spline(u, 1)
-    M, at = splines.pieces(b, d), splines.locate(u, b)
-    sums = splines.moments(at, 2 * d + 1)
-    gram = splines.assemble_matrix(splines.gram_shares(M, sums, b, coupling))
-    expected = slopes.T @ slopes + coupling * values.T @ values
-    np.testing.assert_allclose(gram, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    G.flags.writeable = R.flags.writeable = False
-    right = splines.right_moments(at, d, G, R, coupling)
-    ours = splines.assemble_vector(splines.basis_sums(M, right))
-    theirs = slopes.T @ G + coupling * values.T @ R
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11 * np.abs(slopes).sum(axis=0).max())
-    counted = splines.assemble_vector(splines.basis_sums(M, sums))
-    np.testing.assert_allclose(counted, values.sum(axis=0), rtol=0, atol=1e-12 * len(u))
-
-
-@pytest.mark.parametrize("degree", [0, 1, 2, 5, 12])
-@pytest.mark.parametrize("derivative", [0, 1, 2, 3])
-def test_legendre_agrees_with_numpy(degree: int, derivative: int) -> None:
-    t = np.linspace(-1.0, 1.0, 60).reshape(3, 20)
-    series = [np.polynomial.Legendre.basis(k).deriv(derivative)(t) for k in range(degree + 1)]
-    expected = np.stack(series, axis=-1)
-    assert legendre(t, degree, derivative).shape == (3, 20, degree + 1)
-    atol = 1e-12 * max(1.0, np.abs(expected).max())
-    np.testing.assert_allclose(legendre(t, degree, derivative), expected, rtol=0, atol=atol)
 
 
 # Whole sweeps against the plain twin.

@@ -1,0 +1,209 @@
+"""Files of checkpoints: what is refused, what is left alone, and what may come from anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unbraid as ub
+from interrupted_fits import Counting, finished_file, killed, undisturbed
+from killed_fits import BOTH, FITS, bits, fitted
+from unbraid.data.in_memory import Samples
+from unbraid.errors import FileError, SettingError
+from unbraid.fitting.checkpoint import MAGIC
+from unbraid.fitting.pickles import dumps, loads
+from unbraid.runtime.files import ABANDONED, temporary_prefix
+
+pytestmark = pytest.mark.usefixtures("written_after_each_sweep")
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "rng is 1 and was 0": {"rng": 1},
+    "rng is None and was 0": {"rng": None},
+    "starts is 4 and was 3": {"starts": 4},
+    "basis.df is 9 and was 12": {"basis": ub.BSpline(df=9)},
+    "basis is NaturalCubic and was BSpline": {"basis": ub.NaturalCubic()},
+    "constraint is Increasing and was None": {"constraint": ub.Increasing()},
+    "init is DecoupledModel and was None": {"init": FITS["init"][1]["init"]},
+    "method.stopping.max_sweeps is 40 and was 8": {"method": ub.methods.default(max_steps=8)},
+    "method is FilteredMethod and was AlternatingMethod": {"method": ub.methods.decuyper2022()},
+}
+
+
+@pytest.mark.parametrize("said", OTHERS)
+def test_another_fit_is_refused_by_what_differs(said: str, tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    fitted("default", path)
+    before = path.read_bytes()
+    with pytest.raises(SettingError, match=said) as refused:
+        fitted("default", path, **OTHERS[said])
+    assert "give checkpoint another path, or delete the file" in str(refused.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("changed", ["X", "F", "J", "weights"])
+def test_other_samples_are_refused(changed: str, tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    arrays: dict[str, Any] = {name: np.array(getattr(BOTH, name)) for name in ("X", "F", "J")}
+    weights = np.ones(BOTH.S)
+    ub.decouple(ub.Problem(**arrays, weights=weights), 3, starts=1, rng=0, checkpoint=path)
+    arrays["weights"] = weights
+    arrays[changed].flat[17] += 1e-9
+    with pytest.raises(SettingError, match=f"{changed} holds other numbers"):
+        ub.decouple(ub.Problem(**arrays), 3, starts=1, rng=0, checkpoint=path)
+    with pytest.raises(SettingError, match="weights is None and was an array"):
+        ub.decouple(BOTH, 3, starts=1, rng=0, checkpoint=path)
+
+
+@given(st.data())
+def test_a_damaged_file_is_refused(data: st.DataObject) -> None:
+    content = bytearray(finished_file())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(1, len(content) - 1))]
+    else:
+        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "fit.checkpoint")
+        path.write_bytes(content)
+        with pytest.raises(FileError, match=r"delete the file|move that file away"):
+            fitted("dejonghe2025", path)
+        assert path.read_bytes() == content
+
+
+def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    fitted("dejonghe2025").model.save(path)
+    before = path.read_bytes()
+    with pytest.raises(FileError, match="no checkpoint"):
+        fitted("dejonghe2025", path)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    path.touch()
+    assert bits(fitted("dejonghe2025", path)) == undisturbed("dejonghe2025")
+    assert path.stat().st_size
+
+
+@pytest.mark.parametrize("path", ["nowhere/fit.checkpoint", "."])
+def test_a_path_that_cannot_be_written_is_refused_before_any_work(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    callback = Counting()
+    with pytest.raises(FileError, match="cannot be written"):
+        fitted("default", Path(path), callback)
+    assert callback.calls == 0
+
+
+@pytest.mark.parametrize("given", [5, True, 1.5])
+def test_what_is_no_path_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match="checkpoint must be the path of a file"):
+        fitted("default", given)
+
+
+def test_settings_that_are_refused_leave_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    for wrong in ({"starts": 0}, {"basis": ub.BSpline}):
+        with pytest.raises(SettingError):
+            fitted("default", path, **wrong)
+    assert not path.exists()
+
+
+def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    old, recent, others = (tmp_path / f"{temporary_prefix(tmp_path / name)}{name}.tmp" for name in ("a", "b", "c"))
+    old, recent = (path.with_name(f"{temporary_prefix(path)}{name}.tmp") for name in ("old", "recent"))
+    for one in (old, recent, others):
+        one.touch()
+        os.utime(one, (time.time() - (0.0 if one is recent else 2.0 * ABANDONED),) * 2)
+    fitted("dejonghe2025", path)
+    assert set(tmp_path.iterdir()) == {path, recent, others}
+
+
+def test_samples_are_not_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    for name in ("default", "zniyed2021", "dreesen2015"):
+        path.unlink(missing_ok=True)
+        assert killed(lambda callback: fitted(name, path, callback), 6)  # noqa: B023
+        content = path.read_bytes()
+        assert BOTH.J is not None
+        assert BOTH.J[:5].tobytes() not in content
+        assert b"Samples" not in content
+
+
+# %% Reading what may come from anywhere
+
+
+def test_a_file_cannot_call_what_it_likes(tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    path = tmp_path / "fit.checkpoint"
+    _, head, _ = finished_file()[len(MAGIC) :].split(b"\n", 2)
+    hostile = pickle.dumps(Hostile())
+    told = {**json.loads(head), "index": [[[0], len(hostile)]]}
+    rest = json.dumps(told).encode() + b"\n" + hostile
+    path.write_bytes(MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+    with pytest.raises(FileError, match="damaged"):
+        fitted("dejonghe2025", path)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("thing", [print, os.getcwd, np.load, ub.Problem, Samples, ub.decouple, object, pickle.loads])
+def test_functions_samples_and_classes_of_others_are_neither_written_nor_read(thing: Any) -> None:
+    with pytest.raises(SettingError):
+        dumps(thing)
+    with pytest.raises(pickle.UnpicklingError, match="no place in a checkpoint"):
+        loads(pickle.dumps(thing))
+
+
+layouts = st.sampled_from(
+    [
+        lambda a: a,
+        lambda a: a.mT,
+        lambda a: a.transpose(2, 0, 1),
+        lambda a: a[:, ::2],
+        lambda a: a[..., :2],
+        lambda a: a[..., ::-1],
+        lambda a: a[::-1, :, 1:].mT,
+        lambda a: np.broadcast_to(a[:1], a.shape),
+        lambda a: np.asfortranarray(a),
+        lambda a: a[0, 0, 0],
+        lambda a: a[:0],
+    ]
+)
+
+
+@given(layouts, st.sampled_from([np.float64, np.int64, np.bool_]))
+def test_arrays_come_back_laid_out_as_they_were(layout: Callable[[Any], Any], dtype: Any) -> None:
+    array = layout((np.arange(60).reshape(3, 4, 5) % 7).astype(dtype))
+    again = loads(dumps(array))
+    assert type(again) is type(array)
+    assert again.dtype == array.dtype
+    assert np.array_equal(again, array)
+    assert again.strides == array.strides or not array.size
+
+
+@given(st.integers(0, 2**32), st.integers(0, 5))
+def test_generators_come_back_with_their_children(seed: int, draws: int) -> None:
+    rng = np.random.default_rng(seed)
+    rng.random(draws)
+    rng.spawn(draws)
+    again = loads(dumps(rng))
+    assert np.array_equal(again.random(3), rng.random(3))
+    assert np.array_equal(again.spawn(1)[0].random(3), rng.spawn(1)[0].random(3))

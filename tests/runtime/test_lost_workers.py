@@ -1,0 +1,113 @@
+"""Workers and schedulers that die: the same numbers, or a sentence that says what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pytest
+
+import unbraid as ub
+from clusters import ANY_PORT, assert_same, kill_one, pids
+from grid_functions import dying, dying_once
+from unbraid.runtime import dask_cluster as clients
+from unbraid.runtime import dask_cluster as cluster_workers
+from unbraid.runtime.dask_cluster import ClusterWorkers
+from unbraid.studies.tasks import Task, run_tasks
+
+
+def test_a_worker_killed_among_the_starts_costs_nothing(
+    problem: ub.Problem, fit: ub.Fit, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unbraid.fitting.search.BATCH_ENTRIES", 1)  # a start at a time, so that some are left
+    assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client, callback=kill_one(client)))
+
+
+def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, client: distributed.Client) -> None:
+    here = ub.select(problem, [1, 2], rng=0, starts=1)
+    there = ub.select(problem, [1, 2], rng=0, starts=1, client=client, callback=kill_one(client))
+    for one, other in zip(here.rows, there.rows, strict=True):
+        assert np.array_equal(one.squares, other.squares)
+
+
+@pytest.mark.parametrize("forgiving", [True, False], ids=["the scheduler tries again", "the scheduler gives up"])
+def test_a_task_that_is_killed_in_the_middle_is_done_again(
+    tmp_path: Path,
+    cluster: distributed.LocalCluster,
+    client: distributed.Client,
+    forgiving: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 3 if forgiving else 0)
+    settings = [{"number": k, "marker": str(tmp_path / f"died-{k}")} for k in range(2)]
+    tasks = [Task(f"die-{k}", dying_once, one) for k, one in enumerate(settings)]
+    assert run_tasks(tasks, tmp_path / "cells", client=client) == [[{"number": 0}], [{"number": 1}]]
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+
+
+def test_what_kills_every_worker_is_given_up_with_advice(
+    cluster: distributed.LocalCluster, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_workers, "AGAIN", 1)
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    with (
+        ClusterWorkers(client) as workers,
+        pytest.raises(ub.UnbraidError, match=r"again and again, perhaps for want of memory: .*--memory-limit"),
+    ):
+        workers.each(dying, [(1,)], lambda k, result: None)
+
+
+def test_what_was_lost_with_its_workers_is_sent_again(client: distributed.Client) -> None:
+    shared = np.arange(5.0)
+    with ClusterWorkers(client) as workers:
+        assert [found.sum() for found in workers.map(np.add, [(1,), (2,)], int, (shared,))] == [15.0, 20.0]
+        for pid in pids(client):
+            os.kill(pid, signal.SIGKILL)
+        assert [found.sum() for found in workers.map(np.add, [(3,), (4,)], int, (shared,))] == [25.0, 30.0]
+
+
+def test_what_is_shared_is_sent_once(client: distributed.Client) -> None:
+    first, second = np.arange(3.0), np.ones(3)
+    with ClusterWorkers(client) as workers:
+        workers.map(np.add, [(1,), (2,)], int, (first,))
+        sent = workers.there((first,))
+        assert [one.key for one in workers.there((first,))] == [one.key for one in sent]
+        assert [found.tolist() for found in workers.map(np.add, [(), ()], int, (first, second))] == [[1, 2, 3]] * 2
+        assert workers.there((first, second))[0].key == sent[0].key
+        workers.map(np.add, [(1,)], int, (second,))
+        assert [value is second for value, _ in workers.sent.values()] == [True], "what is not needed is let go"
+
+
+def test_a_scheduler_that_goes_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_workers, "LOOKING", 0.1)
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=ANY_PORT) as made:
+        client = distributed.Client(made.scheduler_address, set_as_default=False)
+        with ClusterWorkers(client) as workers:
+            threading.Timer(0.3, client.close).start()
+            with pytest.raises(ub.UnbraidError, match="connection to the scheduler was lost"):
+                workers.each(time.sleep, [(2.0,)], lambda k, result: None)
+
+
+def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("LOOKING", 0.05), ("DESERTED", 0.2)):
+        monkeypatch.setattr(cluster_workers, name, seconds)
+    monkeypatch.setattr(clients, "WAKING", 0.2)
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=ANY_PORT) as made:
+        with pytest.raises(ub.UnbraidError, match=r"has no workers: start some, for instance with `dask worker inproc"):
+            ClusterWorkers(made.get_client())
+        monkeypatch.setattr(cluster_workers, "check_workers", lambda client: None)
+        with (
+            ClusterWorkers(made.get_client()) as workers,
+            pytest.raises(ub.UnbraidError, match="has had no workers for"),
+        ):
+            workers.each(time.sleep, [(0.0,)], lambda k, result: None)
+        with (
+            ClusterWorkers(made.get_client()) as workers,
+            pytest.raises(ub.UnbraidError, match="has had no workers for"),
+        ):
+            workers.each(time.sleep, [()], lambda k, result: None, shared=("nobody",))
