@@ -1,4 +1,4 @@
-"""What workers are asked to do in test_grids.py: a module that they import in no time."""
+"""What workers are asked to do in tests/runtime: a module that they import in no time."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
-    "docs/files.md": "test_reading_docs.py",  # its blocks need its last one
+    "docs/files.md": "test_reading.py",  # its blocks need its last one
     "docs/network.md": "test_examples.py",  # shows parts of an example
 }
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```(?:\s*^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
