@@ -35,7 +35,7 @@ SPLINES: tuple[SplineBasis, ...] = (
 POLYNOMIALS: tuple[Polynomial, ...] = (Polynomial(1), Polynomial(3), Polynomial(8))
 NATURALS: tuple[NaturalCubic, ...] = (NaturalCubic(1), NaturalCubic(2), NaturalCubic(8))
 UNSMOOTHED: tuple[SmoothingSpline, ...] = (SmoothingSpline(3, 3, 0.0), SmoothingSpline(11, smoothing=0.0))
-"""With no penalty they obey the laws of least squares; tests/bases/test_smoothing_splines.py has those of the penalty."""
+"""With no penalty they obey the laws of least squares; bases/test_smoothing_splines.py has those of the penalty."""
 BASES: tuple[Basis, ...] = (*SPLINES, *POLYNOMIALS, *NATURALS, *UNSMOOTHED)
 CARRIERS: tuple[Basis, ...] = tuple(basis for basis in BASES if basis.refusal() is None)
 """Those that carry constraints."""
