@@ -164,7 +164,7 @@ def test_shapes_are_certified_and_inspect_says_so(folder: Path, shape: Any) -> N
 
 
 def test_method_and_coupling_are_passed_on() -> None:
-    method = fit_module.chosen_method("dejonghe2025", 0.5, 17)
+    method = fit_module.choose_method("dejonghe2025", 0.5, 17)
     assert (method.name, method.coupling.final, method.stopping.max_sweeps) == ("dejonghe2025", 0.5, 17)
 
 

@@ -12,9 +12,8 @@ import pytest
 from click.shell_completion import BashComplete, CompletionItem
 from click.testing import CliRunner
 
-from unbraid.cli import app
-from unbraid.cli.bases import BASES
-from unbraid.cli.completion import SHELLS, VARIABLE
+from unbraid.cli import COMPLETION_VARIABLE, SHELLS, app
+from unbraid.cli.bases import BASIS_CHOICES
 from unbraid.cli.fit import METHODS
 from unbraid.studies.comparison.entries import contenders, systems
 
@@ -22,7 +21,7 @@ from unbraid.studies.comparison.entries import contenders, systems
 def offers(line: str) -> list[CompletionItem]:
     """What is offered at the end of a line."""
     *words, begun = line.split(" ")
-    return BashComplete(app, {}, "unbraid", VARIABLE).get_completions(words, begun)
+    return BashComplete(app, {}, "unbraid", COMPLETION_VARIABLE).get_completions(words, begun)
 
 
 def texts(line: str) -> list[str]:
@@ -37,7 +36,7 @@ def test_commands_are_offered() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("fit data.npz --basis ", list(BASES)),
+        ("fit data.npz --basis ", list(BASIS_CHOICES)),
         ("fit data.npz --method d", [name for name in METHODS if name.startswith("d")]),
         ("fit data.npz --layout samples-l", ["samples-last"]),
         ("fit data.npz --rank a", ["auto"]),
@@ -75,7 +74,7 @@ def test_files_and_folders_are_left_to_the_shell(line: str, kind: str) -> None:
 def test_the_script_of_every_shell_asks_by_the_same_variable(shell: str) -> None:
     result = CliRunner().invoke(app, ["completion", shell])
     assert result.exit_code == 0
-    assert f"{VARIABLE}={shell}_complete" in result.stdout
+    assert f"{COMPLETION_VARIABLE}={shell}_complete" in result.stdout
     assert "unbraid" in result.stdout
 
 
@@ -93,7 +92,7 @@ def test_the_command_answers_as_each_shell_asks(shell: str, words: str, current:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": current},
+        env={**os.environ, COMPLETION_VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": current},
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == expected

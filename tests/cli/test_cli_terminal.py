@@ -71,21 +71,20 @@ def test_quick_work_draws_nothing(terminal: Terminal) -> None:
 def test_longer_work_draws_a_bar_with_the_time_left_and_takes_it_away(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bars, "PATIENCE", 0.01)
-    monkeypatch.setattr(bars, "WARM", 0.0)
+    monkeypatch.setattr(bars, "DRAWN_AFTER", 0.01)
     with bars.progress_bar("Decoupling") as callback:
         assert callback is not None
         assert shown(terminal, "Decoupling"), "before anything was told"
         callback(Progress("search", 1, 100, 4, 0.5))
         time.sleep(0.02)
         callback(Progress("search", 50, 100, 4, 0.25))
-        assert shown(terminal, "at most 0:00 left, best 0.25, Ctrl-C keeps the best")
+        assert shown(terminal, "at most 0:01 left, best 0.25, Ctrl-C keeps the best")
         assert "Searching" in terminal.getvalue()
     assert terminal.getvalue().endswith("\x1b[2K"), "the line is erased"
 
 
 def test_cells_are_counted_with_the_time_left(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "PATIENCE", 0.01)
+    monkeypatch.setattr(bars, "DRAWN_AFTER", 0.01)
     with bars.task_bar("Comparing") as tell:
         assert tell is not None
         tell(Done(3, 8, 125.0))
@@ -109,7 +108,7 @@ def test_no_bar_where_nobody_looks_or_lines_cannot_be_redrawn(
 
 
 def test_a_bar_goes_when_the_work_fails(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "PATIENCE", 0.01)
+    monkeypatch.setattr(bars, "DRAWN_AFTER", 0.01)
 
     def fail() -> None:
         with bars.progress_bar("Decoupling"):

@@ -215,7 +215,7 @@ def test_the_command_line_names_the_option_and_takes_it(folder: Path, gappy: ub.
     result = fit("data.npz", "--missing", "mask")
     assert result.exit_code == 0, result.output
     assert "Data:   40 samples, samples first, weighted by weights, 2 numbers missing.\n" in result.stdout
-    method = fit_module.chosen_method("default", None, 10)
+    method = fit_module.choose_method("default", None, 10)
     expected = ub.decouple(gappy, 3, method=method, starts=1, rng=0).model
     assert np.array_equal(ub.DecoupledModel.load("model.npz").W0, expected.W0)
     assert "do not know: leave out --method." in refusal(

@@ -9,9 +9,11 @@ import contextlib
 import sys
 
 import click
+from click.shell_completion import get_completion_class
 
-from unbraid.cli import compare, completion, demo, fit, inspect, predict, report, reproduce
+from unbraid.cli import compare, demo, fit, inspect, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
+from unbraid.cli.output import say
 from unbraid.version import __version__
 
 EXAMPLES = """\b
@@ -24,13 +26,22 @@ Every command has a --help with examples. Exit codes: 0 done, 2 wrong usage or d
 docs/command_line.md in the repository.
 """
 """A screen has 24 lines, and this help with the command that asks for it fits."""
+SHELLS = ("bash", "zsh", "fish")
+COMPLETION_VARIABLE = "_UNBRAID_COMPLETE"
+"""By this variable of the environment the script of `unbraid completion` asks the command for answers."""
+COMPLETION_EXAMPLES = """\b
+Examples, each once and then in a new shell:
+  unbraid completion bash >> ~/.bashrc
+  unbraid completion zsh >> ~/.zshrc        (after the line with compinit)
+  unbraid completion fish > ~/.config/fish/completions/unbraid.fish
+"""
 
 
 class FrontPage(SentenceGroup):
     """The group of all commands, whose help has them before all else."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands; both options stand in the text."""
+        """Write the list of commands, and no options: the text has both."""
         self.format_commands(ctx, formatter)
 
 
@@ -52,8 +63,19 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for module in (demo, fit, report, inspect, predict, compare, reproduce, completion):
+@click.command("completion", short_help="Let the Tab key complete what you type.", epilog=COMPLETION_EXAMPLES)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that lets the Tab key of SHELL complete commands, options, their values and files."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    say(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
+
+
+for module in (demo, fit, report, inspect, predict, compare, reproduce):
     app.add_command(module.command)
+app.add_command(completion)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
     from unbraid.runtime.progress import Callback, Progress
     from unbraid.studies.tasks import Done
 
-PATIENCE = 2.0
+DRAWN_AFTER = 2.0
 """Seconds of work before a bar is drawn: what is done by then needs none."""
-WARM = 1.0
-"""Seconds of a phase before its time left is told: the first few steps say little."""
-WIDE = 100
+ROOMY = 100
 """Columns of a terminal that has room for a word about Ctrl-C."""
-PHASES = {
+PHASE_TITLES = {
     "read": "Reading",
     "select": "Selecting",
     "search": "Searching",
@@ -40,13 +37,14 @@ SURE = {**dict.fromkeys(BOUNDED, "at most"), "select": "at least"}
 
 
 class Bar:
-    """A line on a terminal that appears once the work has taken `PATIENCE`, and goes when it is done."""
+    """A line on a terminal that appears once the work has taken `DRAWN_AFTER`, and goes when it is done."""
 
     def __init__(self, title: str, console: Console) -> None:
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Drawn
 
-        self.wide = console.width >= WIDE
+        self.wide = console.width >= ROOMY
+        self._title = title
         self._drawn = Drawn(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -56,10 +54,11 @@ class Bar:
             console=console,
             transient=True,
             redirect_stdout=False,
+            speed_estimate_period=math.inf,  # else no time is told where steps are far apart
         )
         self._task = self._drawn.add_task(title, total=None, told="")
         self._lock, self._over = threading.Lock(), False
-        self._timer = threading.Timer(PATIENCE, self._begin)
+        self._timer = threading.Timer(DRAWN_AFTER, self._begin)
         self._timer.daemon = True
         self._timer.start()
 
@@ -68,9 +67,20 @@ class Bar:
             if not self._over:
                 self._drawn.start()
 
-    def update(self, title: str | None, done: int, total: int, told: str) -> None:
-        """Draw how far it is, once there is a line."""
-        self._drawn.update(self._task, description=title, completed=done, total=total, told=told)
+    def update(self, done: int, total: int, title: str | None = None) -> float | None:
+        """Draw how far it is, once there is a line; returns the seconds left as rich reckons them, None: too early.
+
+        Rich goes by the pace of the last thousand steps, and begins anew where another title begins another phase.
+        """
+        if title not in (None, self._title):
+            self._title = title
+            self._drawn.update(self._task, total=math.inf)  # forgets the pace
+        self._drawn.update(self._task, description=title, completed=done, total=total)
+        return self._drawn.tasks[0].time_remaining
+
+    def write(self, text: str) -> None:
+        """Draw this beside the bar."""
+        self._drawn.update(self._task, told=text)
 
     def close(self) -> None:
         """Take the line away, if there is one."""
@@ -102,12 +112,10 @@ def progress_bar(title: str) -> Iterator[Callback | None]:
         if line is None:
             yield None
             return
-        pace = Pace()
 
         def show(progress: Progress) -> None:
-            left = pace.left(progress.phase, progress.done, progress.total, time.perf_counter())
-            told = in_words(progress, left, line.wide)
-            line.update(PHASES.get(progress.phase), progress.done, progress.total, told)
+            left = line.update(progress.done, progress.total, PHASE_TITLES.get(progress.phase))
+            line.write(in_words(progress, left, line.wide))
 
         yield show
 
@@ -122,33 +130,10 @@ def task_bar(title: str) -> Iterator[Callable[[Done], object] | None]:
 
         def show(progress: Done) -> None:
             left = "" if progress.seconds_left is None else f", about {clock(progress.seconds_left)} left"
-            line.update(None, progress.done, progress.total, f"{progress.done} of {progress.total}{left}")
+            line.update(progress.done, progress.total)
+            line.write(f"{progress.done} of {progress.total}{left}")
 
         yield show
-
-
-class Pace:
-    """How long a phase will still take, judged by how long it took until now."""
-
-    def __init__(self) -> None:
-        self._phase, self._began, self._first, self._last = "", 0.0, 0, 0
-
-    def left(self, phase: str, done: int, total: int, now: float) -> float | None:
-        """Seconds to the end of the phase, or None as long as that cannot be told.
-
-        Examples
-        --------
-        >>> pace = Pace()
-        >>> pace.left("search", 0, 100, now=5.0), pace.left("search", 20, 100, now=7.0)
-        (None, 8.0)
-        >>> pace.left("polish", 1, 300, now=8.0) is None
-        True
-        """
-        if phase != self._phase or done < self._last:
-            self._phase, self._began, self._first = phase, now, done
-        self._last = done
-        seconds, made = now - self._began, done - self._first
-        return (total - done) * seconds / made if seconds >= WARM and made > 0 else None
 
 
 def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
@@ -166,7 +151,7 @@ def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
 
 
 def clock(seconds: float) -> str:
-    """'0:42', '12:05', '1:02:05'."""
+    """Seconds as a clock shows them: '0:42', '12:05', '1:02:05'."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

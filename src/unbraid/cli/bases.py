@@ -11,7 +11,7 @@ from unbraid.methods import Method
 
 Options = dict[str, int]
 
-BASES: dict[str, tuple[Callable[..., Basis], tuple[str, ...]]] = {
+BASIS_CHOICES: dict[str, tuple[Callable[..., Basis], tuple[str, ...]]] = {
     "spline": (BSpline, ("df", "degree")),
     "smoothing": (SmoothingSpline, ("df", "degree")),
     "natural": (NaturalCubic, ("df",)),
@@ -22,14 +22,14 @@ BASES: dict[str, tuple[Callable[..., Basis], tuple[str, ...]]] = {
 
 
 def basis_options(function: click.decorators.FC) -> click.decorators.FC:
-    """--basis, --df and --degree."""
+    """Add the options --basis, --df and --degree."""
     for option in (
         click.option("--degree", type=int, help="Polynomial degree of a branch; the basis' own by default."),
         click.option("--df", type=int, help="Degrees of freedom of a branch; the basis' own by default."),
         click.option(
             "--basis",
             "basis_name",
-            type=click.Choice(list(BASES)),
+            type=click.Choice(list(BASIS_CHOICES)),
             help="What branches are made of; the method's own by default. With noise: smoothing.",
         ),
     ):
@@ -37,13 +37,13 @@ def basis_options(function: click.decorators.FC) -> click.decorators.FC:
     return function
 
 
-def chosen_basis(name: str | None, df: int | None, degree: int | None, method: Method) -> Basis | None:
-    """The basis, or None for the method's own."""
+def choose_basis(name: str | None, df: int | None, degree: int | None, method: Method) -> Basis | None:
+    """The basis that the options ask for, or None for the method's own."""
     given: Options = {option: value for option, value in (("df", df), ("degree", degree)) if value is not None}
     if name is None and not given:
         return None
-    name = name or next(key for key, (kind, _) in BASES.items() if isinstance(method.basis, kind))  # type: ignore[arg-type]
-    make, options = BASES[name]
+    name = name or next(key for key, (kind, _) in BASIS_CHOICES.items() if isinstance(method.basis, kind))  # type: ignore[arg-type]
+    make, options = BASIS_CHOICES[name]
     for option in given:
         if option not in options:
             raise click.UsageError(f"The basis {name} has no --{option}: give --{options[0]}, or another --basis.")

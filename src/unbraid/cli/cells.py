@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from shlex import quote
 
 import click
 
 from unbraid.cli.bars import bar, task_bar
-from unbraid.cli.errors import INTERRUPTED, fail
+from unbraid.cli.errors import kept_on_interrupt
 from unbraid.cli.output import say
 from unbraid.runtime.files import make_folder
 from unbraid.studies.tasks import Rows, Task, run_tasks
 
 
 def worker_options(function: click.decorators.FC) -> click.decorators.FC:
-    """Who does the work: --jobs or --scheduler."""
+    """Add --jobs and --scheduler, which say who does the work."""
     jobs = "Processes; as many as there are cores by default."
     function = scheduler_option("Work on the Dask cluster at this address, not in processes here.")(function)
     return click.option("--jobs", type=click.IntRange(min=1), help=jobs)(function)
 
 
 def scheduler_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """--scheduler ADDRESS."""
+    """Make the option --scheduler, with this text as its help."""
     return click.option("--scheduler", metavar="ADDRESS", help=text)
 
 
@@ -37,7 +37,7 @@ def run_cells(
         raise click.UsageError("--jobs counts processes here, and --scheduler is a cluster: give one of them.")
     cells = make_folder(output / "cells")  # refused before the work where that fails
     kept = count_kept(tasks, cells)
-    with interruptible(tasks, cells), task_bar(title) as callback:
+    with cells_kept(tasks, cells), task_bar(title) as callback:
         here = 1 if scheduler is not None else jobs or os.cpu_count() or 1
         done = run_tasks(tasks, cells, here, callback, scheduler)
     return done, kept
@@ -46,22 +46,22 @@ def run_cells(
 @contextmanager
 def keeping(tasks: Sequence[Task], output: Path, title: str) -> Iterator[None]:
     """Something more to do with finished cells, with a line on the terminal where it takes long."""
-    with interruptible(tasks, output / "cells"), bar(title):
+    with cells_kept(tasks, output / "cells"), bar(title):
         yield
 
 
-@contextmanager
-def interruptible(tasks: Sequence[Task], cells: Path) -> Iterator[None]:
-    """Ctrl-C says what is kept, and exits."""
-    try:
-        yield
-    except KeyboardInterrupt:
+def cells_kept(tasks: Sequence[Task], cells: Path) -> AbstractContextManager[None]:
+    """A block of work after which Ctrl-C says how many of the cells are kept."""
+
+    def tell() -> str:
         now = f"{count_kept(tasks, cells)} of {len(tasks)}"
-        fail(f"Interrupted: {now} cells are kept, and the same command goes on from there.", INTERRUPTED)
+        return f"Interrupted: {now} cells are kept, and the same command goes on from there."
+
+    return kept_on_interrupt(tell)
 
 
 def say_done(seconds: float, cells: str, kept: int, page: Path) -> None:
-    """How long it took, how many cells there were, and where the summary is."""
+    """Print how long it took, how many cells there were, and where the summary is."""
     reused = f", {kept} of them from before" if kept else ""
     say(f"Time: {seconds:.0f} s, {cells}{reused}.")
     say(f"Summary: {page}")

@@ -27,8 +27,8 @@ Examples:
 """
 
 
-def offered(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """What the Tab key offers."""
+def complete_from(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """What the Tab key offers for an option: those names that go on as it was begun."""
     return lambda context, option, begun: [name for name in names() if name.startswith(begun)]
 
 
@@ -37,14 +37,14 @@ def offered(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     "--system",
     "system_names",
     multiple=True,
-    shell_complete=offered(systems),
+    shell_complete=complete_from(systems),
     help="Only this system; may be repeated.",
 )
 @click.option(
     "--method",
     "method_names",
     multiple=True,
-    shell_complete=offered(contenders),
+    shell_complete=complete_from(contenders),
     help="Only this method; may be repeated.",
 )
 @click.option(
@@ -83,8 +83,8 @@ def command(
     """
     plots.check_matplotlib()
     began = time.perf_counter()
-    chosen = known("system", system_names, list(systems()))
-    methods = known("method", method_names, list(contenders()))
+    chosen = check_names("system", system_names, list(systems()))
+    methods = check_names("method", method_names, list(contenders()))
     tasks = comparison_tasks(chosen, methods, sorted(noises or NOISES), runs, seed)
     done, kept = run_cells("Comparing", tasks, output, jobs, scheduler)
     rows = [row for part in done for row in part]
@@ -99,7 +99,7 @@ def command(
         say_done(seconds, f"{len(tasks)} cells of {runs} draws", kept, written[0])
 
 
-def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
+def check_names(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
     """The names that were asked for, or all; others are refused."""
     strange = [name for name in asked if name not in names]
     if strange:
@@ -108,7 +108,7 @@ def known(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
 
 
 def medians(rows: Rows) -> Rows:
-    """Every cell in a few numbers; errors in %, angles in degrees."""
+    """One row a system, noise and method: medians over its runs; errors in %, angles in degrees."""
     import numpy as np
 
     cells: dict[tuple[str, float, str], Rows] = {}
@@ -131,7 +131,7 @@ def medians(rows: Rows) -> Rows:
 
 
 def print_errors(rows: Rows) -> None:
-    """The median errors, one line a system and noise."""
+    """Print the median errors as a table, one line a system and noise, one column a method."""
     import numpy as np
 
     methods = distinct_names(rows, "contender")

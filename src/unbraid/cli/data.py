@@ -25,7 +25,7 @@ OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in 
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:
-    """The options that say where samples stand in arrays."""
+    """Add --layout and --paper-layout, which say where samples stand in arrays."""
     function = click.option("--paper-layout", is_flag=True, help=f"The same as --layout {LAST}.")(function)
     return click.option(
         "--layout",
@@ -35,14 +35,14 @@ def layout_options(function: click.decorators.FC) -> click.decorators.FC:
     )(function)
 
 
-def a_file(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+def complete_file(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
     """What the Tab key offers: .npy files may be named as well."""
     return [CompletionItem(begun, type="file")]
 
 
 def names_option(option: str, help_: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """An option that names columns or an array, and may be repeated."""
-    return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=a_file)
+    """Make an option that names columns or an array, and may be repeated."""
+    return click.option(option, multiple=True, metavar="NAMES", help=help_, shell_complete=complete_file)
 
 
 def sample_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -65,7 +65,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--weights",
             metavar="NAME",
-            shell_complete=a_file,
+            shell_complete=complete_file,
             help="Column of a table with the weights of samples; or the array, if it is not named weights.",
         ),
         names_option(
@@ -79,7 +79,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def choose_layout(layout: str | None, paper_layout: bool) -> str | None:
-    """The one layout that was asked for, or None."""
+    """The layout that the two options ask for, or None; refused where they contradict each other."""
     if paper_layout and layout not in (None, LAST):
         raise click.UsageError(f"--paper-layout contradicts --layout {layout}: keep one of them.")
     return LAST if paper_layout else layout

@@ -10,9 +10,8 @@ from unbraid import datasets, plots
 from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.documents import quality
 from unbraid.cli.errors import INTERRUPTED, in_options
-from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.kernels.arrays import Array
@@ -63,15 +62,17 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     angles = direction_angles(truth.W0, result.model.W0)
     if as_json:
         sizes = {"rank": 3, "samples": problem.S, "inputs": problem.m, "outputs": problem.n}
-        say_document({"picture": output, "report": page, **sizes, **quality(result), "angles": angles, "seed": seed})
+        say_document(
+            {"picture": output, "report": page, **sizes, **fit_quality(result), "angles": angles, "seed": seed}
+        )
     else:
-        report(result, problem.S, angles, output)
+        print_demo(result, problem.S, angles, output)
         say_report(page)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def report(result: Fit, S: int, angles: Array, output: Path) -> None:
+def print_demo(result: Fit, S: int, angles: Array, output: Path) -> None:
     """Print how good the model is and where its picture went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs)

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -23,6 +23,10 @@ CLOSED = 141
 """As shells report a program whose reader, such as head, has gone."""
 
 
+KEPT = "unbraid.kept"
+"""Under this name click's context has what a command has to say when Ctrl-C ends it."""
+
+
 class ReaderGoneError(Exception):
     """Nobody reads what is printed any more. Not an OSError, which click would answer itself."""
 
@@ -31,7 +35,7 @@ class SentenceGroup(click.Group):
     """A group whose commands report wrong usage, files and data in one sentence, without a traceback."""
 
     def main(self, *args: Any, **settings: Any) -> NoReturn:
-        """Run and exit."""
+        """Run a command and exit: with one sentence on stderr where something is wrong."""
         try:
             code = super().main(*args, **{**settings, "standalone_mode": False})
             with reader_watched():
@@ -47,21 +51,25 @@ class SentenceGroup(click.Group):
         except ReaderGoneError:
             leave(CLOSED)
         except OSError as error:
-            fail(
-                f"The system refused{f' {error.filename}' if error.filename else ''}: {why_refused(error)}.",
-                WRONG_INPUT,
-            )
+            what = f" {error.filename}" if error.filename else ""
+            fail(f"The system refused{what}: {why_refused(error)}.", WRONG_INPUT)
         sys.exit(code if isinstance(code, int) else 0)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        """Read the line; a help that it asks for is printed here."""
+        """Read the command's line; a help that it asks for is printed here."""
         with reader_watched():
             return super().make_context(*args, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Do what the line asks for."""
-        with reader_watched():
-            return super().invoke(ctx)
+        """Do what the line asks for. Ctrl-C is answered with what `kept_on_interrupt` has to say, if anything."""
+        try:
+            with reader_watched():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            said = ctx.meta[KEPT]() if KEPT in ctx.meta else None
+            if said is None:
+                raise  # click makes an Abort of it, which `main` answers
+            fail(said, INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order they were added, which is the order a newcomer needs them in."""
@@ -69,8 +77,20 @@ class SentenceGroup(click.Group):
 
 
 @contextmanager
+def kept_on_interrupt(tell: Callable[[], str | None]) -> Iterator[None]:
+    """Let Ctrl-C in this block be answered with the sentence that `tell` makes then; None: nothing is kept so far.
+
+    `SentenceGroup.invoke` is the one place that answers, so the sentence is taken back only where the block ends well.
+    """
+    meta = click.get_current_context().meta
+    meta[KEPT] = tell
+    yield
+    del meta[KEPT]
+
+
+@contextmanager
 def reader_watched() -> Iterator[None]:
-    """Tell a reader who has gone from what else a system can refuse."""
+    """Raise `ReaderGoneError` where a pipe's reader has gone, to tell that from what else a system can refuse."""
     try:
         yield
     except OSError as error:
@@ -93,14 +113,14 @@ IN_OPTIONS = {
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say it on stderr, in one line, and exit."""
+    """Print a message on stderr, in one line, and exit with a code."""
     with suppress(OSError):  # nobody may be there to read it; the code says it too
         click.echo(f"Error: {in_options(' '.join(message.split()))}", err=True)
     leave(code)
 
 
 def leave(code: int) -> NoReturn:
-    """Exit, and let Python not try again to print what could not be printed."""
+    """Exit with a code, and let Python not try again to print what could not be printed."""
     for stream in (sys.stdout, sys.stderr):
         try:
             flush(stream)

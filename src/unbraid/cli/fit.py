@@ -12,12 +12,11 @@ import click
 from unbraid import methods
 from unbraid.bases.constraints import CONSTRAINTS, Constraint
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.bases import basis_options, chosen_basis
+from unbraid.cli.bases import basis_options, choose_basis
 from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, check_output, named_files, sample_options
-from unbraid.cli.documents import quality
-from unbraid.cli.errors import INTERRUPTED, fail, in_options
-from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
+from unbraid.cli.errors import INTERRUPTED, in_options, kept_on_interrupt
+from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.decouple import decouple
@@ -45,14 +44,14 @@ SHAPES: dict[str, type[Constraint]] = {one.means: one for one in CONSTRAINTS}
 
 
 def shape_options(function: click.decorators.FC) -> click.decorators.FC:
-    """One flag per constraint."""
+    """Add one flag per constraint, --increasing and so on."""
     for name in reversed(SHAPES):
         function = click.option(f"--{name}", is_flag=True, help=f"All branches {name}, certified.")(function)
     return function
 
 
 def as_rank(context: click.Context, option: click.Parameter, given: str) -> int | Literal["auto"]:
-    """A whole number, or auto."""
+    """The rank that --rank gives: a whole number, or auto."""
     if given == "auto":
         return "auto"
     try:
@@ -139,15 +138,15 @@ def command(
     Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130. With --checkpoint the
     same command goes on with the search, after Ctrl-C as after a crash.
     """
-    constraint = chosen_constraint(shapes)
-    solver = chosen_method(method, coupling, max_sweeps, max_steps)
-    basis = chosen_basis(basis_name, df, degree, solver)
+    constraint = choose_constraint(shapes)
+    solver = choose_method(method, coupling, max_sweeps, max_steps)
+    basis = choose_basis(basis_name, df, degree, solver)
     check_output(output, data, *named_files(columns))
     check_report(report_path, output, data, *named_files(columns))
     check_checkpoint(checkpoint, output, data, *named_files(columns), *filter(None, [report_path]))
     with progress_bar("Decoupling") as callback:
         samples = read_samples(data, columns, callback)
-        try:
+        with kept_on_interrupt(lambda: kept_in(checkpoint)):
             result = decouple(
                 samples.problem,
                 rank,
@@ -160,22 +159,16 @@ def command(
                 callback=callback,
                 checkpoint=checkpoint,
             )
-        except KeyboardInterrupt:
-            if checkpoint is None or not checkpoint.exists():
-                raise
-            fail(f"Interrupted before there was a model: the same command goes on from {checkpoint}.", INTERRUPTED)
         result.model.save(output)
         if report_path is not None:
             shell = this_command("unbraid fit", left_out=("scheduler", "as_json", "checkpoint"))
-            try:
+            with kept_on_interrupt(lambda: f"Interrupted while the report was made: the model is there, in {output}."):
                 write_report(result, report_path, command=shell, callback=callback)
-            except KeyboardInterrupt:
-                fail(f"Interrupted while the report was made: the model is there, in {output}.", INTERRUPTED)
     if as_json:
-        say_document({**document(result, samples, starts, seed, output), "report": report_path})
+        say_document({**fit_document(result, samples, starts, seed, output), "report": report_path})
     else:
         # An interrupted selection ends with a quick fit, from fewer starts; any other fit was to have all of them.
-        report(result, samples, len(result.starts) if rank == "auto" else starts, output)
+        print_fit(result, samples, len(result.starts) if rank == "auto" else starts, output)
         say_report(report_path)
     if result.status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
@@ -190,7 +183,14 @@ def check_checkpoint(checkpoint: Path | None, *others: Path) -> None:
         raise FileError(f"{checkpoint} cannot be both the checkpoint and another file of this command.")
 
 
-def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
+def kept_in(checkpoint: Path | None) -> str | None:
+    """What Ctrl-C leaves where it comes before there is a model: the checkpoint, if there is one."""
+    if checkpoint is None or not checkpoint.exists():
+        return None
+    return f"Interrupted before there was a model: the same command goes on from {checkpoint}."
+
+
+def choose_constraint(shapes: dict[str, bool]) -> Constraint | None:
     """The one constraint that was asked for, or None."""
     chosen = [name for name in SHAPES if shapes[name]]
     if len(chosen) > 1:
@@ -199,7 +199,7 @@ def chosen_constraint(shapes: dict[str, bool]) -> Constraint | None:
     return SHAPES[chosen[0]]() if chosen else None
 
 
-def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None = None) -> Method:
+def choose_method(name: str, coupling: float | None, max_sweeps: int | None, max_steps: int | None = None) -> Method:
     """The method, with its own settings where none were given."""
     method = METHODS[name]()
     if coupling is not None:
@@ -215,8 +215,8 @@ def chosen_method(name: str, coupling: float | None, max_sweeps: int | None, max
     return method
 
 
-def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path) -> dict[str, Any]:
-    """What a program wants to know of a fit."""
+def fit_document(result: Fit, samples: Samples, asked: int, seed: int, output: Path) -> dict[str, Any]:
+    """What `unbraid fit --json` prints: the fit, its data and its settings."""
     problem, [constraint] = samples.problem, set(result.constraints)
     return {
         "model": output,
@@ -226,7 +226,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
         "outputs": problem.n,
         "output_names": problem.output_names,
         "taken": in_options(samples.taken),
-        **quality(result),
+        **fit_quality(result),
         "constraint": None if constraint is None else constraint.means,
         "starts": {
             "asked": asked,
@@ -239,7 +239,7 @@ def document(result: Fit, samples: Samples, asked: int, seed: int, output: Path)
     }
 
 
-def report(result: Fit, samples: Samples, starts: int, output: Path) -> None:
+def print_fit(result: Fit, samples: Samples, starts: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())

@@ -15,16 +15,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unbraid.cli.errors import in_options
+from unbraid.results.fit import Fit
 from unbraid.runtime.text import clean_name
 from unbraid.version import __version__
 
 PIPED_WIDTH = 10_000
 """Columns for output that no terminal shows: nothing should be cut or folded there."""
 MOST_ROWS = 20
+"""Outputs that a table of errors lists one by one."""
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether somebody looks at it."""
+    """Whether a stream leads to a terminal, where somebody looks; None leads nowhere."""
     return stream is not None and stream.isatty()
 
 
@@ -77,7 +80,7 @@ def say(text: str) -> None:
 
 
 def json_option(function: click.decorators.FC) -> click.decorators.FC:
-    """--json, which the command gets as `as_json`."""
+    """Add the option --json, which the command gets as `as_json`."""
     text = "Print one JSON document, for programs, in place of the text."
     return click.option("--json", "as_json", is_flag=True, help=text)(function)
 
@@ -89,6 +92,21 @@ def say_document(document: Mapping[str, Any]) -> None:
         for key, value in {"unbraid": __version__, **document}.items()
     ]
     say("{\n" + ",\n".join(lines) + "\n}")
+
+
+def fit_quality(result: Fit) -> dict[str, Any]:
+    """How good a fit is and how it ended, as the documents of several commands have it."""
+    return {
+        "jacobian_error": result.jacobian_error,
+        "output_errors": result.output_errors,
+        "objective": result.objective,
+        "converged": result.status.converged,
+        "status": result.status.name,
+        "advice": in_options(result.status.advice),
+        "method": result.method,
+        "basis": repr(result.basis),
+        "seconds": result.seconds,
+    }
 
 
 def as_json(value: Any) -> Any:

@@ -64,7 +64,7 @@ def command(
     with progress_bar("Evaluating") as callback:
         read = read_points(points, loaded.m, inputs, choose_layout(layout, paper_layout), callback)
         X = read.X
-        F, J = evaluated(loaded, X, callback)
+        F, J = evaluate(loaded, X, callback)
     if read.layout == LAST:
         F, J = F.T, np.moveaxis(J, 0, -1)
     if output is not None:
@@ -82,8 +82,8 @@ def command(
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 
 
-def evaluated(model: DecoupledModel, X: Array, callback: Callback | None) -> tuple[Array, Array]:
-    """F (S, n) and J (S, n, m) at X (S, m), some points at a time."""
+def evaluate(model: DecoupledModel, X: Array, callback: Callback | None) -> tuple[Array, Array]:
+    """Values F (S, n) and Jacobians J (S, n, m) of a model at X (S, m), some points at a time."""
     S = len(X)
     F, J = np.empty((S, model.n)), np.empty((S, model.n, model.m))
     for part in blocks(S, model.n * model.m):

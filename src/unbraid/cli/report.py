@@ -30,7 +30,7 @@ Examples:
 
 
 def report_option(function: click.decorators.FC) -> click.decorators.FC:
-    """--report."""
+    """Add the option --report, which the command gets as `report_path`."""
     return click.option(
         "--report",
         "report_path",
@@ -51,7 +51,7 @@ def check_report(page: Path | None, *others: Path) -> None:
 
 
 def say_report(page: Path | None) -> None:
-    """Where the page is."""
+    """Print where the page is, if there is one."""
     if page is not None:
         say(f"Report: {page}, a page for your browser.")
 
@@ -81,7 +81,7 @@ def command(
         samples = read_samples(data, columns, callback)
         write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
     if as_json:
-        say_document(document(loaded, samples, model, output))
+        say_document(report_document(loaded, samples, model, output))
     else:
         jacobian_error, errors = errors_on(samples.problem, loaded)
         rows = error_rows(jacobian_error, None if errors is None else list(errors), samples.problem.output_names or ())
@@ -90,8 +90,8 @@ def command(
         say_report(output)
 
 
-def document(loaded: DecoupledModel, samples: Samples, model: Path, output: Path) -> dict[str, Any]:
-    """What a program wants to know."""
+def report_document(loaded: DecoupledModel, samples: Samples, model: Path, output: Path) -> dict[str, Any]:
+    """What `unbraid report --json` prints: the files, the samples and the errors on them."""
     jacobian_error, output_errors = errors_on(samples.problem, loaded)
     return {
         "report": output,
