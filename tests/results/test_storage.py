@@ -409,7 +409,7 @@ def added(path: Path, name: str, data: bytes) -> Path:
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "LARGEST", 1 << 20)
+    monkeypatch.setattr(storage, "MOST_BYTES", 1 << 20)
     added(path, "bomb.npy", bytes(2 << 20))
     assert path.stat().st_size < 20_000
     assert "unpacks to 2 MiB, more than the 1 accepted" in refusal(path)

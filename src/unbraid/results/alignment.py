@@ -21,7 +21,7 @@ from unbraid.metrics import angles_between
 from unbraid.results.branch import Branch
 from unbraid.results.model import DecoupledModel
 
-POINTS = 256
+COMPARED_POINTS = 256
 """Points along u at which values are compared."""
 
 
@@ -36,11 +36,11 @@ class AlignedBranch:
     branch
         That branch.
     angle
-        Between the two directions, in degrees.
+        The angle between the two directions, in degrees.
     input_scale
         s, in u_found = s · u_true.
     scale, constant
-        a and b.
+        a and b, in g(u) ≈ a ĝ(s u) + b.
     """
 
     found: int
@@ -66,7 +66,7 @@ class AlignedBranch:
         return np.sort(self.branch.knots / self.input_scale)
 
     def derivative(self, u: npt.ArrayLike) -> Array:
-        """The slope of that."""
+        """The slope of the found branch in the true one's input and scale, a s ĝ'(s u)."""
         slope = self.branch.derivative(self.input_scale * np.asarray(u, dtype=np.float64))
         return self.scale * self.input_scale * slope
 
@@ -92,10 +92,10 @@ def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, 
         )
     angles = angles_between(truth.W0, model.W0)
     _, matched = linear_sum_assignment(angles)
-    return tuple(aligned(model, truth, j, int(k), float(angles[j, k])) for j, k in enumerate(matched))
+    return tuple(lay_branch(model, truth, j, int(k), float(angles[j, k])) for j, k in enumerate(matched))
 
 
-def aligned(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle: float) -> AlignedBranch:
+def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle: float) -> AlignedBranch:
     """Branch k of the model laid on branch j of the truth."""
     v, w, branch = model.W0[k], truth.W0[j], model.branches[k]
     length = float(np.linalg.norm(v) / (np.linalg.norm(w) or 1.0)) or 1.0
@@ -106,12 +106,12 @@ def aligned(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle:
         low, high = ends
     if not np.isfinite([low, high]).all():
         raise DataError(f"Branch {k} of {model!r} has no finite domain to compare values on.")
-    u = np.linspace(low, high, POINTS)
-    scale, constant = fitted_line(branch(input_scale * u), truth.branches[j](u))
+    u = np.linspace(low, high, COMPARED_POINTS)
+    scale, constant = fit_line(branch(input_scale * u), truth.branches[j](u))
     return AlignedBranch(k, branch, angle, input_scale, scale, constant)
 
 
-def fitted_line(x: Array, y: Array) -> tuple[float, float]:
+def fit_line(x: Array, y: Array) -> tuple[float, float]:
     """The a and b that make ‖a x + b - y‖ smallest; a = 0 where x is constant."""
     centred = x - x.mean()
     spread = float(centred @ centred)

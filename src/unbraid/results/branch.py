@@ -1,4 +1,13 @@
-"""One univariate function of a decoupled model."""
+r"""One univariate function of a decoupled model, and how it goes on beyond the range it was learned on.
+
+At an end e of its domain [e_-, e_+] a fitted branch g goes on as its Taylor polynomial p there,
+
+    g(e + h) = p(h) = Σ_{k ≤ q} g^(k)(e) h^k / k!        for |h| ≤ ρ,
+    g(e + h) = p(±ρ) + p'(±ρ) (h ∓ ρ)                    beyond,
+
+with a degree q that belongs to the basis and a reach ρ that belongs to its placement. Shapes go on: where g is
+certified to increase or to be convex, ρ ends where p would no longer be.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +55,7 @@ class Branch(ABC):
 
 @dataclass(frozen=True, repr=False)
 class FittedBranch(Branch):
-    """A branch in a placed basis. Outside its domain it goes on as `continuation` says.
+    """A branch in a placed basis. Outside its domain it goes on as its `continuations` say.
 
     Attributes
     ----------
@@ -97,7 +106,7 @@ class FittedBranch(Branch):
 
     @cached_property
     def continuations(self) -> tuple[Continuation, Continuation]:
-        """How it goes on below its domain, and above."""
+        """How the branch goes on below its domain, and above."""
         low, high = self.domain
         ends = self.placement.at(np.array([low, high]))
         degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
@@ -166,14 +175,14 @@ class FunctionBranch(Branch):
 
 @dataclass(frozen=True)
 class Continuation:
-    """The continuation beyond one end.
+    """How a branch goes on beyond an end e of its domain: as a polynomial p up to a reach ρ, then as a line.
 
     Attributes
     ----------
     powers
-        (q + 1,), p in powers of h.
+        (q + 1,), the coefficients of p(h) in powers of h, the distance from e.
     reach
-        ρ.
+        ρ, the distance from e up to which p is followed.
     """
 
     powers: Array
@@ -181,7 +190,7 @@ class Continuation:
 
     @classmethod
     def keeping(cls, powers: Array, reach: float, outwards: int, shapes: Sequence[Constraint]) -> Continuation:
-        """The polynomial for as far as it keeps the shapes, in the direction `outwards` (1 or -1), and no further."""
+        """Follow p for as far as it keeps the shapes in the direction `outwards` (1 or -1), at most for `reach`."""
         along = powers * float(outwards) ** np.arange(len(powers))
         for shape in shapes:
             bent = shape.sign * outwards**shape.order * polynomial.polyder(along, shape.order)
@@ -189,24 +198,25 @@ class Continuation:
         return cls(powers, reach)
 
     def value(self, h: Array) -> Array:
-        """g(e + h) - g(e), where h points outwards."""
+        """g(e + h) - g(e) at distances h, which point outwards, of their shape."""
         bent = np.clip(h, -self.reach, self.reach)
         with np.errstate(invalid="ignore"):  # a flat branch at infinity: 0 · inf
             return np.asarray(bent * polynomial.polyval(bent, self.powers[1:]) + self._slope(bent) * (h - bent))
 
     def derivative(self, h: Array, order: int) -> Array:
-        """The first or second derivative at e + h."""
+        """The first or second derivative of g at e + h, of the shape of h."""
         if order == 1:
             return self._slope(np.clip(h, -self.reach, self.reach))
         curved = polynomial.polyval(np.clip(h, -self.reach, self.reach), polynomial.polyder(self.powers, 2))
         return np.where(np.abs(h) <= self.reach, curved, 0.0)
 
     def _slope(self, bent: Array) -> Array:
+        """The slope of p at distances within the reach, of their shape."""
         return np.asarray(polynomial.polyval(bent, polynomial.polyder(self.powers)))
 
 
 def first_negative(powers: Array, reach: float) -> float:
-    """The first h in [0, reach] from which on a polynomial is negative; `reach` if there is none."""
+    """The first h in [0, reach] from which on a polynomial, given by its powers, is negative; `reach` if none is."""
     if len(powers) < 2 or not np.any(powers[1:]):
         return 0.0 if powers[0] < 0.0 else reach
     scaled = np.trim_zeros(powers * reach ** np.arange(len(powers)), "b")  # zeros of a polynomial in h / reach

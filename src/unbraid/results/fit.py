@@ -1,4 +1,4 @@
-"""The result of a decoupling."""
+"""The result of a decoupling: a model with how it came about, how its starts ended, and its errors on samples."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Fit:
     asked: Asked | None = None
 
     def without_problem(self) -> Fit:
-        """The same without the samples, to be kept where they are too large to keep."""
+        """The fit without its samples, for where they are too large to keep."""
         return replace(self, problem=None)
 
     def report(self, path: StrPath, truth: DecoupledModel | None = None, problem: Problem | None = None) -> None:
@@ -147,7 +147,7 @@ class Fit:
 
     @property
     def agreement(self) -> str:
-        """The same in words."""
+        """How many starts there were, how many of them finished, and how many agree on the directions, in words."""
         finished, starts = sum(start.finished for start in self.starts), len(self.starts)
         if starts == 1:
             return "1"
@@ -194,10 +194,10 @@ def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Ar
     Where the problem has weights or gaps, sums are weighted and over what is known.
     """
     outputs = None if problem.F is None else value_errors(problem, model)
-    return None if problem.J is None else ratio(*problem.sum(slope_squares, model)), outputs
+    return None if problem.J is None else ratio(*problem.sum(block_slope_squares, model)), outputs
 
 
-def slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, float]:
+def block_slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, float]:
     """Weighted sums over a block of the squares of J - Ĵ and of J, of what is known."""
     assert block.J is not None
     rows = np.ones(block.S) if block.weights is None else block.weights
@@ -208,20 +208,20 @@ def slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, float]:
 
 def value_errors(problem: Problem, model: DecoupledModel) -> Array:
     """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
-    count, residual, total = problem.sum(value_squares, model)
-    spread = problem.sum(spread_squares, total / np.maximum(count, np.finfo(float).tiny))
+    count, residual, total = problem.sum(block_value_squares, model)
+    spread = problem.sum(block_spread_squares, total / np.maximum(count, np.finfo(float).tiny))
     parts = zip(count, residual, spread, strict=True)
     return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) if some > 0.0 else np.nan for some, a, b in parts])
 
 
-def value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
+def block_value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
     """Weighted sums over a block of 1, of the squares of F - F̂, and of F, of what is known: (n,) each."""
     assert block.F is not None
     count, total = weighed(block.F, block.weights)
     return count, weighed(np.square(block.F - model(block.X)), block.weights)[1], total
 
 
-def spread_squares(block: Problem, center: Array) -> Array:
+def block_spread_squares(block: Problem, center: Array) -> Array:
     """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
     assert block.F is not None
     return weighed(np.square(block.F - center), block.weights)[1]

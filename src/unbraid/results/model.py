@@ -1,4 +1,4 @@
-"""What comes out: f(x) ≈ W1 g(W0 x) + bias."""
+"""The decoupled model, f(x) ≈ W1 g(W0 x) + bias: evaluated, shifted, saved and loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
 
-WIDE = 1000
+WIDE_JACOBIAN = 1000
 """Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
 
 
@@ -66,17 +66,17 @@ class DecoupledModel:
 
     @property
     def m(self) -> int:
-        """How many inputs."""
+        """How many inputs the model has."""
         return int(self.W0.shape[1])
 
     @property
     def n(self) -> int:
-        """How many outputs."""
+        """How many outputs the model has."""
         return len(self.W1)
 
     @property
     def rank(self) -> int:
-        """How many branches."""
+        """How many branches the model has, r."""
         return len(self.branches)
 
     def __call__(self, X: npt.ArrayLike) -> Array:
@@ -91,7 +91,7 @@ class DecoupledModel:
         points = self._points(X)
         u = points @ self.W0.T
         G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
-        if self.n * self.m > WIDE:
+        if self.n * self.m > WIDE_JACOBIAN:
             return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
         return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
 
@@ -121,6 +121,7 @@ class DecoupledModel:
         return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
 
     def _points(self, X: npt.ArrayLike) -> Array:
+        """X as an array (S, m) or (m,), or an error that says what it is instead."""
         points = numbers("X", X)
         if points.ndim > 2 or points.shape[-1] != self.m:
             raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")

@@ -29,7 +29,7 @@ from unbraid.version import __version__
 
 FORMAT = "unbraid-model"
 SCHEMA = 1
-LARGEST = 1 << 30
+MOST_BYTES = 1 << 30
 """Bytes that a model may unpack to: 1 GiB, some 130 million coefficients."""
 
 
@@ -55,7 +55,7 @@ def save_model(model: DecoupledModel, path: StrPath) -> None:
 
 
 def check_storable(j: int, branch: Branch) -> FittedBranch:
-    """Refuse branches that a file cannot hold."""
+    """Branch j as a `FittedBranch` whose basis is known; refused if a file could not hold it."""
     if not isinstance(branch, FittedBranch):
         raise ModelFileError(
             f"This model cannot be saved: branch {j} is {branch!r}, and a file holds coefficients, not Python "
@@ -88,7 +88,7 @@ def read_metadata(file: ArrayFile) -> list[Any]:
     """The descriptions of the branches, once the file has proved to be a model of a known schema."""
     if "metadata" not in file.names:
         raise ModelFileError(f"{file.path} is not an unbraid model: it holds {file.holds()}.")
-    file.check_size(LARGEST)
+    file.check_size(MOST_BYTES)
     array = file.read("metadata")
     try:
         if array.dtype.kind != "U" or array.ndim != 0:
@@ -103,7 +103,7 @@ def read_metadata(file: ArrayFile) -> list[Any]:
         )
     schema = metadata.get("schema")
     if type(schema) is not int or schema < 1:
-        raise damaged(file, f"its schema number is {schema!r}")
+        raise damage_error(file, f"its schema number is {schema!r}")
     if schema > SCHEMA:
         made = metadata.get("unbraid")
         by = f" by unbraid {made}" if isinstance(made, str) else ""
@@ -113,12 +113,12 @@ def read_metadata(file: ArrayFile) -> list[Any]:
         )
     branches = metadata.get("branches")
     if not isinstance(branches, list) or not branches:
-        raise damaged(file, "its metadata describe no branches")
+        raise damage_error(file, "its metadata describe no branches")
     return branches
 
 
 def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
-    """Branch j, every array checked against the basis."""
+    """Branch j of a file, from its description; every array is checked against the basis."""
     basis = read_basis(file, j, described)
     coordinates = read_floats(file, f"branch_{j}.coordinates", (basis.size,))
     arrays = {}
@@ -126,40 +126,40 @@ def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
         where = f"branch_{j}.{name}"
         arrays[name] = read_floats(file, where, like.shape)
         if not np.all(arrays[name][:-1] < arrays[name][1:]):
-            raise damaged(file, f"{where} is not strictly increasing")
+            raise damage_error(file, f"{where} is not strictly increasing")
     return FittedBranch(basis, basis.placement_from(arrays), coordinates)
 
 
 def read_basis(file: ArrayFile, j: int, described: Any) -> Basis:
-    """The basis of branch j from its description."""
+    """The basis of branch j, from its description in the metadata."""
     name, settings = (
         (described.get("basis"), described.get("settings")) if isinstance(described, dict) else (None, None)
     )
     if not isinstance(name, str) or not isinstance(settings, dict):
-        raise damaged(file, f"the description of branch {j} has no basis")
+        raise damage_error(file, f"the description of branch {j} has no basis")
     if name not in BASES:
-        raise damaged(file, f"branch {j} has the basis {name!r:.80}, and this version knows {', '.join(BASES)}")
+        raise damage_error(file, f"branch {j} has the basis {name!r:.80}, and this version knows {', '.join(BASES)}")
     kind = BASES[name]
     if settings.keys() != {field.name for field in dataclasses.fields(kind)}:  # type: ignore[arg-type]
-        raise damaged(file, f"the settings of branch {j} are not those of {name}")
+        raise damage_error(file, f"the settings of branch {j} are not those of {name}")
     try:
         return kind(**settings)
     except UnbraidError as error:
-        raise damaged(file, f"the basis of branch {j} is refused, {str(error).rstrip('.')}") from error
+        raise damage_error(file, f"the basis of branch {j} is refused, {str(error).rstrip('.')}") from error
 
 
 def read_floats(file: ArrayFile, name: str, shape: tuple[int | None, ...]) -> Array:
-    """An array of finite float64 of that shape."""
+    """The array of this name, of finite float64 and of this shape (None: any length), read-only."""
     if name not in file.names:
-        raise damaged(file, f"the array {name} is missing")
+        raise damage_error(file, f"the array {name} is missing")
     array = file.read(name, shape)
     if array.dtype.kind != "f" or array.dtype.itemsize != 8:
-        raise damaged(file, f"{name} has dtype {array.dtype}, not float64")
+        raise damage_error(file, f"{name} has dtype {array.dtype}, not float64")
     if not np.isfinite(array).all():
-        raise damaged(file, f"{name} has entries that are NaN or infinite")
+        raise damage_error(file, f"{name} has entries that are NaN or infinite")
     return read_only(array.astype(np.float64, copy=False))
 
 
-def damaged(file: ArrayFile, what: str) -> ModelFileError:
+def damage_error(file: ArrayFile, what: str) -> ModelFileError:
     """The error about a model file that contradicts itself."""
     return ModelFileError(f"{file.path} is not a usable unbraid model: {what}.")

@@ -13,7 +13,7 @@ from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.outcome import Status
 from unbraid.runtime.text import clean_name
 
-POOR = 100.0 * 0.5**0.5
+UNEXPLAINED = 100.0 * 0.5**0.5
 """An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
 CONTRADICTED = 130.0
 """An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
@@ -29,21 +29,21 @@ def notes_on(
     jacobian_error: float | None,
     output_errors: Array | None,
 ) -> tuple[str, ...]:
-    """All of them; `coefficients` is what the model has beside its bias."""
+    """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias."""
     return tuple(
         note
         for notes in (
-            on_data(problem, status),
-            on_unknowns(problem, coefficients),
-            on_errors(problem, jacobian_error, output_errors),
-            on_starts(starts, status),
+            notes_on_data(problem, status),
+            notes_on_unknowns(problem, coefficients),
+            notes_on_errors(problem, jacobian_error, output_errors),
+            notes_on_starts(starts, status),
         )
         for note in notes
     )
 
 
-def on_data(problem: Problem, status: Status) -> Iterator[str]:
-    """What is missing."""
+def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
+    """Notes on what the samples leave open: distinct points, values, constants, Jacobians."""
     if problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any():
         yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
@@ -55,7 +55,7 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
         open_constants = np.flatnonzero(problem.known.values == 0)
         if open_constants.size:
             yield (
-                f"No value of {named(problem, open_constants)} is known: Jacobians leave its "
+                f"No value of {name_outputs(problem, open_constants)} is known: Jacobians leave its "
                 "constant open, which fit.model.through(X, F) sets from values."
             )
     if problem.J is None:
@@ -65,13 +65,8 @@ def on_data(problem: Problem, status: Status) -> Iterator[str]:
         )
 
 
-def elsewhere(block: Problem, point: Array) -> int:
-    """How many samples of a block are not at a point."""
-    return int(np.count_nonzero((point != block.X).any(axis=1)))
-
-
-def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
-    """Whether the data can determine the model at all."""
+def notes_on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
+    """A note where there are too few numbers for as many unknowns."""
     numbers = problem.known.entries
     if coefficients > numbers / 2:
         yield (
@@ -80,8 +75,8 @@ def on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
         )
 
 
-def on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
-    """Whether the model explains the data."""
+def notes_on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
+    """A note where the errors, Error(J) and (n,) output errors in %, show that the model does not explain the data."""
     if output_errors is None:
         return
     worst = float(np.nanmax(output_errors, initial=0.0))
@@ -95,21 +90,21 @@ def on_errors(problem: Problem, jacobian_error: float | None, output_errors: Arr
             "The values are predicted worse than by their mean, so F and J seem to contradict each other: check the "
             "units and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
         )
-    elif worst > POOR:
-        which = named(problem, np.flatnonzero(output_errors > POOR))
+    elif worst > UNEXPLAINED:
+        which = name_outputs(problem, np.flatnonzero(output_errors > UNEXPLAINED))
         yield f"The model explains little of {which}: try a larger rank or df, or more starts."
 
 
-def named(problem: Problem, which: IndexArray) -> str:
-    """The first of some outputs: 'output 1, 2', or by their names."""
+def name_outputs(problem: Problem, which: IndexArray) -> str:
+    """The first few of some outputs, by number, 'output 1, 2', or by their names."""
     names = problem.output_names
     if names is None:
         return f"output {', '.join(str(i + 1) for i in which[:6])}"
     return ", ".join(clean_name(names[i]).strip() or f"output {i + 1}" for i in which[:6])
 
 
-def on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:
-    """Whether others found the same directions; not asked where the search was cut short."""
+def notes_on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:
+    """A note where few starts found the same directions; none where the search was cut short."""
     finished = [start for start in starts if start.finished]
     agreeing = sum(start.angle <= AGREEING for start in finished)
     cut = status in (Status.INTERRUPTED, Status.OUT_OF_TIME)

@@ -60,16 +60,16 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True, repr=False)
 class Event:
-    """One unusual thing: when, where and what.
+    """One unusual thing that happened in a sweep: when, where and what.
 
     Attributes
     ----------
     sweep
-        Counted from 1.
+        In which sweep, counted from 1.
     kind
         What happened.
     branch
-        Which branch, or None where it concerns all.
+        To which branch, or None where it concerns all.
     value
         The new λ where λ was raised, else None.
     """
@@ -90,7 +90,7 @@ class Event:
 
 @dataclass(frozen=True, repr=False)
 class Trace:
-    """The course of one start.
+    """The course of one start, sweep by sweep.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Trace:
         (sweeps,), ‖J - Ĵ‖² + λ ‖F - F̂‖² over ‖J‖², in the solver's units, at the final λ. With values alone it is
         ‖F - F̂‖² over ‖F - mean F‖², and begins with the polish.
     jacobian_error
-        (sweeps,), its first part.
+        (sweeps,), the first part of the objective, ‖J - Ĵ‖² over ‖J‖².
     events
         Every unusual event, in order.
     search
