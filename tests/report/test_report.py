@@ -13,12 +13,11 @@ import pytest
 import unbraid as ub
 from report_pages import HOSTILE, Page, hostile_fit, written
 from unbraid.report.cards import branch_cards, output_rows
-from unbraid.report.diagram import WIDE
-from unbraid.report.figures import branch_figures, residual_figure, shortened
+from unbraid.report.diagram import WIDE_SCREEN, lay_out
+from unbraid.report.figures import branch_figures, residual_figure, tidy_tag
 from unbraid.report.repeat import settings
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import verdict
-from unbraid.report.write import diagrams
 
 
 def test_tags_are_closed_and_ids_are_unique(page: str) -> None:
@@ -163,7 +162,7 @@ def test_certificates_are_on_the_page(tmp_path: Path) -> None:
 
 
 def test_numbers_and_names_in_figures_are_left_as_they_are() -> None:
-    assert shortened('<path d="M 1.23456 2.3" id="a"/>', "p") == '<path d="M 1.23 2.3" id="p-a"/>'
+    assert tidy_tag('<path d="M 1.23456 2.3" id="a"/>', "p") == '<path d="M 1.23 2.3" id="p-a"/>'
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.005, 0.005, (60, 2))
     F = np.stack([np.sin(300.0 * X[:, 0]), np.cos(300.0 * X[:, 1])], axis=-1)
@@ -220,10 +219,10 @@ def test_shares_in_the_diagram_are_those_of_the_cards_and_bars_are_as_long(
     found: tuple[ub.Fit, ub.DecoupledModel], page: str
 ) -> None:
     subject = Subject.of(found[0], None, None)
-    [drawn] = diagrams(subject, (WIDE,))
+    drawn = lay_out(WIDE_SCREEN, subject, subject.shares)
     shares = subject.diagnostics.values
     assert shares is not None
     for box, card, share in zip(drawn.boxes, branch_cards(subject), shares, strict=True):
         assert card.importance.startswith(f"{box.share} of the outputs’ variance and ")
-        assert box.bar == pytest.approx((WIDE.box - 24.0) * min(1.0, share))
+        assert box.bar == pytest.approx((WIDE_SCREEN.box - 24.0) * min(1.0, share))
     assert "by itself of the outputs’ variance; a full bar is 100 % or more." in Page(page).text

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.report.cards import certificate, matters
+from unbraid.report.cards import certified_words, matters
 from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.trust import bias_words, samples_words
@@ -81,7 +81,7 @@ def test_few_other_samples_say_nothing_of_uniqueness(fit: ub.Fit, tmp_path: Path
 def test_what_was_asked_for_is_not_known_of_a_model_alone() -> None:
     problem, _ = ub.datasets.monotone(S=60, rng=0)
     fit = ub.decouple(problem, 3, basis=ub.BSpline(df=10), constraint=ub.Increasing(), starts=1, rng=0)
-    told = certificate(Subject.of(fit.model, None, problem), 0)
+    told = certified_words(Subject.of(fit.model, None, problem), 0)
     assert "show it to be increasing" in told
     assert "asked" not in told
 

@@ -18,7 +18,7 @@ from unbraid.reading import Samples
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
 from unbraid.report import check_ending, check_packages, write_report
-from unbraid.results.fit import errors_on
+from unbraid.report.subject import Subject
 from unbraid.results.model import DecoupledModel
 
 EXAMPLES = """\b
@@ -79,28 +79,27 @@ def command(
     shell = this_command("unbraid report", left_out=("as_json",))
     with progress_bar("Reading") as callback:
         samples = read_samples(data, columns, callback)
-        write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
+        subject = write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
     if as_json:
-        say_document(report_document(loaded, samples, model, output))
+        say_document(report_document(subject, samples, model, output))
     else:
-        jacobian_error, errors = errors_on(samples.problem, loaded)
-        rows = error_rows(jacobian_error, None if errors is None else list(errors), samples.problem.output_names or ())
+        errors = None if subject.output_errors is None else list(subject.output_errors)
+        rows = error_rows(subject.jacobian_error, errors, samples.problem.output_names or ())
         print_table(f"Errors on the samples, rank {loaded.rank}", ("", ""), rows)
         say(f"Read {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
         say_report(output)
 
 
-def report_document(loaded: DecoupledModel, samples: Samples, model: Path, output: Path) -> dict[str, Any]:
+def report_document(subject: Subject, samples: Samples, model: Path, output: Path) -> dict[str, Any]:
     """What `unbraid report --json` prints: the files, the samples and the errors on them."""
-    jacobian_error, output_errors = errors_on(samples.problem, loaded)
     return {
         "report": output,
         "model": model,
-        "rank": loaded.rank,
+        "rank": subject.rank,
         "samples": samples.problem.S,
-        "inputs": loaded.m,
-        "outputs": loaded.n,
+        "inputs": subject.model.m,
+        "outputs": subject.model.n,
         "taken": in_options(samples.taken),
-        "jacobian_error": jacobian_error,
-        "output_errors": output_errors,
+        "jacobian_error": subject.jacobian_error,
+        "output_errors": subject.output_errors,
     }

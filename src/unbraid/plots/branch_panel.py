@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 SLOPE, DATA, CURVE = (0.0, 0.24), (0.27, 0.34), (0.37, 1.0)
 """From where to where the parts of a panel reach, as shares of its height."""
-POINTS, BEYOND, BINS = 160, 12, 48
+PANEL_POINTS, CONTINUED_POINTS, BINS = 160, 12, 48
 """Points of a curve, of its continuation on either side, and bins of the data."""
-ROOM = 0.4
+CONTINUED_ROOM = 0.4
 """How far a continuation may reach above or below the values inside, as a share of their range."""
-STEPS = (1, 2, 2.5, 5, 10)
+TICK_STEPS = (1, 2, 2.5, 5, 10)
 """Between ticks, but for powers of ten."""
 
 
@@ -33,7 +33,7 @@ def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | Non
     panel.plot(inside, curve, color=BLUE, linewidth=1.6, label="found")
     if truth is not None:
         panel.plot(inside, truth(inside), **TRUE, label="true")
-    low_end, high_end = reaching(curve if truth is None else np.append(curve, truth(inside)), continued)
+    low_end, high_end = shown_range(curve if truth is None else np.append(curve, truth(inside)), continued)
     shown = np.where((low_end <= continued) & (continued <= high_end), continued, np.nan)
     panel.plot(beyond, shown, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
     panel.plot([], [], **SLOPED, label="slope")  # for the legend, which looks at the panel
@@ -64,18 +64,18 @@ def grids(branch: Branch | AlignedBranch) -> tuple[Array, Array]:
         raise DataError(f"{branch!r} has no finite range to draw on: pass its model as truth beside a fitted one.")
     close = 1e-9 * (high - low)
     knots = np.asarray(branch.knots)
-    inside = np.clip(np.concatenate([np.linspace(low, high, POINTS), knots - close, knots + close]), low, high)
+    inside = np.clip(np.concatenate([np.linspace(low, high, PANEL_POINTS), knots - close, knots + close]), low, high)
     reach = MARGIN * (high - low)
-    before, after = np.linspace(low - reach, low, BEYOND), np.linspace(high, high + reach, BEYOND)
+    before, after = np.linspace(low - reach, low, CONTINUED_POINTS), np.linspace(high, high + reach, CONTINUED_POINTS)
     return np.unique(inside), np.concatenate([before, [np.nan], after])
 
 
-def reaching(values: Array, continued: Array) -> tuple[float, float]:
+def shown_range(values: Array, continued: Array) -> tuple[float, float]:
     """Which values are shown: all of those inside, and of the continuation as much as leaves them room."""
     low, high = float(values.min()), float(values.max())
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         low, high = low - 1.0, high + 1.0
-    more = ROOM * (high - low)
+    more = CONTINUED_ROOM * (high - low)
     low, high = min(low, max(np.nanmin(continued), low - more)), max(high, min(np.nanmax(continued), high + more))
     pad = 0.05 * (high - low)
     return low - pad, high + pad
@@ -87,7 +87,7 @@ def into_upper_part(panel: Axes, low: float, high: float) -> None:
 
     unit = (high - low) / (CURVE[1] - CURVE[0])
     panel.set_ylim(low - CURVE[0] * unit, high)
-    panel.set_yticks([tick for tick in MaxNLocator(5, steps=STEPS).tick_values(low, high) if low <= tick <= high])
+    panel.set_yticks([tick for tick in MaxNLocator(5, steps=TICK_STEPS).tick_values(low, high) if low <= tick <= high])
     panel.spines["left"].set_bounds(low, high)
 
 
@@ -116,11 +116,11 @@ def draw_slope(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None
     slope, continued = branch.derivative(inside), branch.derivative(beyond)
     strip.plot(inside, slope, **SLOPED)
     strip.plot(beyond, continued, linestyle=":", **SLOPED)
-    low, high = reaching(slope if truth is None else np.append(slope, truth.derivative(inside)), continued)
+    low, high = shown_range(slope if truth is None else np.append(slope, truth.derivative(inside)), continued)
     strip.set_ylim(low, high)
     if low < 0.0 < high:
         strip.axhline(0.0, color=GREY, linewidth=0.6, zorder=0)
-    strip.yaxis.set_major_locator(MaxNLocator(2, steps=STEPS))
+    strip.yaxis.set_major_locator(MaxNLocator(2, steps=TICK_STEPS))
     strip.tick_params(axis="y", labelsize="x-small", colors=QUIET, length=2.5)
     strip.spines["left"].set_color(QUIET)
     return strip

@@ -15,7 +15,7 @@ from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
 from unbraid.plots.certificates import FAILED, certain, certificate
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
-from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_of
+from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_to_draw
 from unbraid.results.alignment import AlignedBranch, align
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.fit import Fit
@@ -69,7 +69,7 @@ def branches(
     model = model_of("branches", fit_or_model)
     if truth is not None and not isinstance(truth, DecoupledModel):
         raise DataError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
-    samples = samples_of("branches", fit_or_model, problem)
+    samples = samples_to_draw("branches", fit_or_model, problem)
     samples = None if samples is None else samples.counting()
     panels = panels_for(model.rank, axes)
     found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
@@ -81,7 +81,7 @@ def branches(
         u = None if samples is None else samples.X @ model.W0[k] / scale
         strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
         shape = certain(branch) if asked is None else certificate(branch, asked[k])
-        name(panel, strip, j, shape, "" if shares is None else f"by itself {percent(shares[k])} of {whole}")
+        name_panel(panel, strip, j, shape, "" if shares is None else f"by itself {share_label(shares[k])} of {whole}")
     if axes is None:
         legend_above(panels)
     elif truth is not None:
@@ -106,7 +106,7 @@ def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None
     return panels
 
 
-def name(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
+def name_panel(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
     """Labels and the title; remarks stand beside it in small print."""
     u, g = indexed("u", j + 1), indexed("g", j + 1)
     panel.set_xlabel(f"{u} = {indexed('(W₀x)', j + 1)}")
@@ -127,7 +127,7 @@ def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
     return slopes if values is None else values
 
 
-def percent(share: float) -> str:
+def share_label(share: float) -> str:
     """'62 %', '0.4 %', 'under 0.1 %', 'over 200 %' where branches cancel."""
     if share > TWICE:
         return f"over {100.0 * TWICE:g} %"

@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 from unbraid.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, QUIET, RED
-from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
+from unbraid.plots.panels import DRAWN_ZERO, axis_for, check_matplotlib, fit_of, remove_frame, set_decades
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import EventKind, Trace
 
@@ -57,18 +57,18 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
     panel = axis_for(ax)
     sweeps = np.arange(1, trace.sweeps + 1)
     dot = "." if trace.sweeps == 1 else None
-    panel.plot(sweeps, positive(trace.objective), color=BLUE, linewidth=1.8, label="objective", marker=dot)
+    panel.plot(sweeps, for_log_axis(trace.objective), color=BLUE, linewidth=1.8, label="objective", marker=dot)
     if np.nanmax(trace.jacobian_error, initial=0.0) > 0.0:
-        error = positive(trace.jacobian_error)
+        error = for_log_axis(trace.jacobian_error)
         panel.plot(sweeps, error, color=ORANGE, linewidth=1.4, linestyle=(0, (4, 2)), label="Error(J)", marker=dot)
     draw_events(panel, trace)
-    decades(panel, np.concatenate([line.get_ydata() for line in panel.get_lines()]))
+    set_decades(panel, np.concatenate([line.get_ydata() for line in panel.get_lines()]))
     draw_phases(panel, trace)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel(counted_in(trace))
     panel.set_ylabel("relative error, squared")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    bare(panel)
+    remove_frame(panel)
     panel.legend(loc="upper right", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel
 
@@ -80,9 +80,9 @@ def counted_in(trace: Trace) -> str:
     return "sweeps, then Gauss–Newton steps" if trace.search else "Gauss–Newton step"
 
 
-def positive(values: Array) -> Array:
+def for_log_axis(values: Array) -> Array:
     """Values as a logarithmic axis takes them: nothing where they are not finite."""
-    return np.where(np.isfinite(values), np.maximum(values, ZERO), np.nan)
+    return np.where(np.isfinite(values), np.maximum(values, DRAWN_ZERO), np.nan)
 
 
 def draw_events(panel: Axes, trace: Trace) -> None:
@@ -91,7 +91,7 @@ def draw_events(panel: Axes, trace: Trace) -> None:
         at = np.array([event.sweep for event in trace.events if event.kind is kind], dtype=int)
         if at.size:
             at = np.unique(np.clip(at, 1, trace.sweeps))
-            heights = positive(trace.objective)[at - 1]
+            heights = for_log_axis(trace.objective)[at - 1]
             panel.plot(at, heights, marker=marker, color=colour, markersize=6, linestyle="none", label=called)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from unbraid.runtime.text import clean_name
 
-LONGEST = 16
+LONGEST_LABEL = 16
 """Letters of a name at an axis."""
 
 
-def label(name: str, longest: int = LONGEST) -> str:
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
     r"""A name, shortened in its middle, without control characters, and with no formula in it.
 
     Examples

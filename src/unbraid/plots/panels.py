@@ -19,7 +19,7 @@ from unbraid.results.model import DecoupledModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ZERO = 1e-32
+DRAWN_ZERO = 1e-32
 """Where an objective of zero is drawn on a logarithmic axis."""
 
 
@@ -82,7 +82,7 @@ def fit_of(picture: str, given: object) -> Fit:
     return given
 
 
-def samples_of(picture: str, given: Fit | DecoupledModel, problem: Problem | None) -> Problem | None:
+def samples_to_draw(picture: str, given: Fit | DecoupledModel, problem: Problem | None) -> Problem | None:
     """The problem given, or the one that the fit remembers, in memory: of very many samples, some; None: neither."""
     if problem is None:
         remembered = given.problem if isinstance(given, Fit) else None
@@ -108,7 +108,7 @@ def inches(panel: Axes) -> tuple[float, float]:
     return box.width / dpi, box.height / dpi
 
 
-def decades(panel: Axes, values: Array) -> None:
+def set_decades(panel: Axes, values: Array) -> None:
     """A logarithmic axis of values over a decade at least, so that what is about the same looks the same."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -125,6 +125,6 @@ def decades(panel: Axes, values: Array) -> None:
     panel.yaxis.set_minor_formatter(NullFormatter())
 
 
-def bare(panel: Axes) -> None:
+def remove_frame(panel: Axes) -> None:
     """Without the frame's upper and right line."""
     panel.spines[["top", "right"]].set_visible(False)

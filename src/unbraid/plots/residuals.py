@@ -13,7 +13,15 @@ from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLACK, BLUE, GREY, LINES, MARKERS, QUIET
-from unbraid.plots.panels import axis_for, bare, check_matplotlib, inches, model_of, samples_of, thinning_words
+from unbraid.plots.panels import (
+    axis_for,
+    check_matplotlib,
+    inches,
+    model_of,
+    remove_frame,
+    samples_to_draw,
+    thinning_words,
+)
 from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.results.fit import Fit, value_errors
 from unbraid.results.model import DecoupledModel
@@ -21,9 +29,9 @@ from unbraid.results.model import DecoupledModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEW = 4
+FEW_OUTPUTS = 4
 """Outputs that are drawn point by point; more are summed up."""
-MOST = 1200
+MOST_POINTS = 1200
 """Points that are drawn, of all outputs together."""
 JACOBIANS = 2000
 """Samples at which Jacobians are compared, at most."""
@@ -67,17 +75,17 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     """
     check_matplotlib()
     model = model_of("residuals", fit_or_model)
-    samples = samples_of("residuals", fit_or_model, problem)
+    samples = samples_to_draw("residuals", fit_or_model, problem)
     if samples is None:
         raise DataError("residuals needs the samples, which were not given: pass problem=ub.Problem(X, F, J).")
     some = thinning_words(fit_or_model, problem, samples)
     samples = samples.counting()
-    misfits = list(of_values(model, samples) if samples.F is not None else of_jacobians(model, samples))
+    misfits = list(value_misfits(model, samples) if samples.F is not None else jacobian_misfits(model, samples))
     names = labels(samples.output_names, "f", model.n)
     panel = axis_for(ax, max(4.6, 1.2 + 0.26 * model.n))
     unit = "standard deviation" if samples.F is not None else "root mean square"
     what = "residual" if samples.F is not None else "residual of slopes"
-    if model.n <= FEW:
+    if model.n <= FEW_OUTPUTS:
         draw_points(panel, misfits, names)
         panel.set_xlabel(f"predicted, in {unit}s{some}", fontsize="small")
     else:
@@ -85,11 +93,11 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
         panel.set_xlabel(f"output{some}")
     panel.axhline(0.0, color=QUIET, linewidth=0.8, zorder=0)
     panel.set_ylabel(f"{what}, % of {unit}", fontsize="small")
-    bare(panel)
+    remove_frame(panel)
     return panel
 
 
-def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
+def value_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the values that are known."""
     assert samples.F is not None
     F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
@@ -101,7 +109,7 @@ def of_values(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
         yield Misfit((predicted[known, i] - centre) / spread[i], residual, float(errors[i]))
 
 
-def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
+def jacobian_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
     """Of every output, over the entries of its Jacobian in inputs of unit spread."""
     assert samples.J is not None
     some = evenly(samples.S, JACOBIANS)
@@ -118,7 +126,7 @@ def of_jacobians(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
         yield Misfit(predicted[:, i][known] / (size or 1.0), residual, error)
 
 
-def error_words(one: Misfit) -> str:
+def misfit_words(one: Misfit) -> str:
     """'2.4 %', or why there is no such number."""
     if not one.residual.size:
         return "not known"
@@ -134,14 +142,14 @@ def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
     """Residual against prediction, a colour and a mark an output."""
     looks = zip(itertools.cycle(LINES), itertools.cycle(MARKERS), strict=False)
     for one, name, (colour, marker) in zip(misfits, names, looks, strict=False):
-        some = evenly(one.residual.size, MOST // len(misfits)) if one.residual.size else slice(0)
+        some = evenly(one.residual.size, MOST_POINTS // len(misfits)) if one.residual.size else slice(0)
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2, "alpha": 0.65}
-        look["label"] = f"{name}: {error_words(one)}"
-        many = one.residual.size > MOST
+        look["label"] = f"{name}: {misfit_words(one)}"
+        many = one.residual.size > MOST_POINTS
         panel.plot(
             one.predicted[some], one.residual[some], linestyle="none", markeredgewidth=0, rasterized=many, **look
         )
-    above(panel)
+    panel_legend_above(panel)
 
 
 def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
@@ -159,10 +167,10 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
         panel.plot(x, ends, ".", color=GREY, markersize=4.0, label=label)
     panel.set_xticks(x, names, rotation=90 if len(names) > 8 or max(map(len, names)) > 9 else 0, fontsize="small")
     panel.set_xlim(-0.7, len(names) - 0.3)
-    above(panel)
+    panel_legend_above(panel)
 
 
-def above(panel: Axes) -> None:
+def panel_legend_above(panel: Axes) -> None:
     """The legend above the panel, where it hides nothing, in as many columns as there is room for."""
     handles, names = panel.get_legend_handles_labels()
     entry = 0.3 + 0.062 * max(map(len, names))

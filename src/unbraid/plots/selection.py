@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.errors import DataError
 from unbraid.plots.palette import GREY, LINES, MARKERS, ORANGE
-from unbraid.plots.panels import axis_for, bare, check_matplotlib
+from unbraid.plots.panels import axis_for, check_matplotlib, remove_frame
 from unbraid.selection import Row, Selection
 from unbraid.selection.rule import EXACT
 from unbraid.selection.words import differences
@@ -70,6 +70,6 @@ def selection(selection: Selection, ax: Axes | None = None) -> Axes:
         panel.set_xticks(sorted({row.settings.rank for row in rows}))
     panel.set_xlabel("rank" if by_rank else "unknowns")
     panel.set_ylabel("held-out error, relative, squared")
-    bare(panel)
+    remove_frame(panel)
     panel.legend(loc="upper right", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel

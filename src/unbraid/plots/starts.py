@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import DataError
 from unbraid.plots.palette import BLUE, GREY, RED
-from unbraid.plots.panels import ZERO, axis_for, bare, check_matplotlib, decades, fit_of
+from unbraid.plots.panels import DRAWN_ZERO, axis_for, check_matplotlib, fit_of, remove_frame, set_decades
 from unbraid.results.fit import AGREEING, Fit, StartSummary
 
 if TYPE_CHECKING:
@@ -49,20 +49,20 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     places = np.arange(1, len(summaries) + 1)
     objectives = np.array([start.objective for start in summaries])
     drawn = np.isfinite(objectives)
-    objectives = np.maximum(objectives, ZERO)
+    objectives = np.maximum(objectives, DRAWN_ZERO)
     for finished in (True, False):
         for agrees in (True, False):
             which = drawn & np.array([belongs(start, finished, agrees) for start in summaries])
             if which.any():
                 panel.plot(places[which], objectives[which], **look(finished, agrees))
-    decades(panel, objectives[drawn])
+    set_decades(panel, objectives[drawn])
     panel.set_xlim(0.0, len(summaries) + 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
     panel.set_ylabel("objective")
     panel.set_title(counts(summaries), fontsize="medium", loc="center")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    bare(panel)
+    remove_frame(panel)
     if drawn.any():
         panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel

@@ -11,7 +11,7 @@ from unbraid.data.units import spreads
 from unbraid.kernels.arrays import Array
 from unbraid.plots.labels import labels
 from unbraid.plots.palette import BLUE, RED
-from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_of
+from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_to_draw
 from unbraid.plots.scales import input_spreads, output_spreads
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -25,9 +25,9 @@ CELL = (0.40, 0.30)
 """Width and height of an entry in a new figure, in inches."""
 SMALL_CELL = (0.20, 0.20)
 """The same where entries are many."""
-FEW = 400
+FEW_ENTRIES = 400
 """Entries that are written as numbers; more would be a table nobody reads, and a large file."""
-ROOM = (0.27, 0.13)
+NUMBER_ROOM = (0.27, 0.13)
 """Width and height that a number needs, in inches."""
 SHORT = 4
 """Letters that stand upright under a column."""
@@ -70,17 +70,17 @@ def weights(
     """
     check_matplotlib()
     model = model_of("weights", fit_or_model)
-    samples = samples_of("weights", fit_or_model, problem)
+    samples = samples_to_draw("weights", fit_or_model, problem)
     into, out = (model.W0, model.W1.T) if samples is None or not scaled else standardised(model, samples)
     (r, m), n = into.shape, out.shape[1]
     inputs = labels(None if samples is None else samples.input_names, "x", m)
     outputs = labels(None if samples is None else samples.output_names, "f", n)
     longest = max(map(len, inputs + outputs))
     turned = 0.0 if longest <= SHORT else 0.075 * longest
-    few = r * (m + n) <= FEW
+    few = r * (m + n) <= FEW_ENTRIES
     wide, high = CELL if few else SMALL_CELL
     panel = axis_for(ax, max(3.0, 1.0 + wide * (m + GAP + n)), 1.1 + high * r + turned)
-    numbers = few and has_room(panel, m + GAP + n, r)
+    numbers = few and has_room_for_numbers(panel, m + GAP + n, r)
     for matrix, start in ((into, 0.0), (out, m + GAP)):
         draw_matrix(panel, matrix, start, numbers)
     panel.set_xlim(-0.02, m + GAP + n + 0.02)
@@ -124,7 +124,7 @@ def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None
         for (j, k), entry in np.ndenumerate(matrix):
             dark = abs(entry) > 0.6 * most
             panel.text(
-                start + k + 0.5, j + 0.5, short(entry), ha="center", va="center", fontsize=7,
+                start + k + 0.5, j + 0.5, short_number(entry), ha="center", va="center", fontsize=7,
                 color="white" if dark else "black",
             )  # fmt: skip
         return
@@ -133,13 +133,13 @@ def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None
     panel.plot(x, np.repeat(j + 0.5, 3), color="black", linewidth=0.8)  # one line with gaps: one element of a file
 
 
-def has_room(panel: Axes, columns: float, rows: int) -> bool:
+def has_room_for_numbers(panel: Axes, columns: float, rows: int) -> bool:
     """Whether the axes are large enough for numbers."""
     width, height = inches(panel)
-    return width / columns >= ROOM[0] and height / rows >= ROOM[1]
+    return width / columns >= NUMBER_ROOM[0] and height / rows >= NUMBER_ROOM[1]
 
 
-def short(entry: float) -> str:
+def short_number(entry: float) -> str:
     """A number of at most five letters."""
     size = abs(entry)
     if size < 0.005:

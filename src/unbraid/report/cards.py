@@ -9,14 +9,10 @@ import numpy as np
 
 from unbraid.bases.constraints import CONSTRAINTS
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.report.subject import Subject, subscript
+from unbraid.plots.labels import indexed
+from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE, Subject
 from unbraid.report.verdict import Badge, grade
-from unbraid.report.words import in_percent, plain, share_of, signed
-
-STRONGEST = 4
-"""How many inputs and outputs of a branch are named."""
-NOTHING = 0.01
-"""A share of a branch's largest weight below which a weight is not named."""
+from unbraid.report.words import in_percent, plain_number, share_of, signed
 
 
 class Weight(NamedTuple):
@@ -29,7 +25,7 @@ class Weight(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A branch."""
+    """What the page says of a branch, ready to be shown."""
 
     which: int
     symbol: str
@@ -44,7 +40,7 @@ class Card(NamedTuple):
 
 
 class OutputRow(NamedTuple):
-    """An output and its error."""
+    """What the page says of an output and its error, ready to be shown."""
 
     name: str
     error: str
@@ -55,7 +51,7 @@ class OutputRow(NamedTuple):
 
 
 def branch_cards(subject: Subject) -> list[Card]:
-    """One a branch, in the model's order."""
+    """One card a branch, in the model's order."""
     into, out = subject.weights
     cards = []
     for j, branch in enumerate(subject.model.branches):
@@ -64,10 +60,10 @@ def branch_cards(subject: Subject) -> list[Card]:
         cards.append(
             Card(
                 j,
-                subscript("g", j + 1),
-                formula(subject, j, into[j]),
-                f"from {plain(low)} to {plain(high)}",
-                certificate(subject, j),
+                indexed("g", j + 1),
+                direction_formula(subject, j, into[j]),
+                f"from {plain_number(low)} to {plain_number(high)}",
+                certified_words(subject, j),
                 "" if subject.angles is None else f"{subject.angles[j]:.2g}° from the true direction.",
                 matters(subject, j),
                 inputs,
@@ -79,34 +75,34 @@ def branch_cards(subject: Subject) -> list[Card]:
 
 
 def strongest(weights: Array, names: tuple[str, ...]) -> list[Weight]:
-    """The largest weights, largest first."""
+    """The largest weights of a branch with their names, largest first."""
     largest = float(np.abs(weights).max()) or 1.0
-    order = np.argsort(-np.abs(weights), kind="stable")[:STRONGEST]
+    order = np.argsort(-np.abs(weights), kind="stable")[:MOST_NAMED]
     return [
         Weight(names[k], signed(weights[k]), abs(float(weights[k])) / largest, bool(weights[k] < 0.0))
         for k in order
-        if abs(weights[k]) >= NOTHING * largest
+        if abs(weights[k]) >= NEGLIGIBLE * largest
     ]
 
 
 def left_over(weights: Array, named: list[Weight]) -> int:
-    """How many weights that count were not named."""
+    """How many weights of a branch that are not negligible were not named."""
     largest = float(np.abs(weights).max()) or 1.0
-    return int(np.count_nonzero(np.abs(weights) >= NOTHING * largest)) - len(named)
+    return int(np.count_nonzero(np.abs(weights) >= NEGLIGIBLE * largest)) - len(named)
 
 
-def formula(subject: Subject, j: int, scaled: Array) -> str:
-    """u₁ = 0.71 x₁ − 0.70 x₂, in the user's units; of many terms the ones that matter most."""
+def direction_formula(subject: Subject, j: int, scaled: Array) -> str:
+    """The direction of branch j in the user's units, 'u₁ = 0.71 x₁ − 0.70 x₂'; of many terms the strongest."""
     row = subject.model.W0[j]
-    order = np.sort(np.argsort(-np.abs(scaled), kind="stable")[:STRONGEST])
+    order = np.sort(np.argsort(-np.abs(scaled), kind="stable")[:MOST_NAMED])
     terms = [f"{'−' if row[k] < 0 else '+'} {abs(row[k]):.3g} {subject.inputs[k]}" for k in order]
     text = " ".join(terms).removeprefix("+ ").replace("− ", "−", 1 if row[order[0]] < 0 else 0)
     more = len(row) - len(order)
-    return f"{subscript('u', j + 1)} = {text}" + (f" + {more} more" if more else "")
+    return f"{indexed('u', j + 1)} = {text}" + (f" + {more} more" if more else "")
 
 
-def certificate(subject: Subject, j: int) -> str:
-    """Which shapes its coefficients certify, asked for or not."""
+def certified_words(subject: Subject, j: int) -> str:
+    """Which shapes the coefficients of branch j certify, asked for or not, in a sentence."""
     branch = subject.model.branches[j]
     asked = None if subject.fit is None else subject.fit.constraints[j]
     held = [one.means for one in CONSTRAINTS if branch.certified(one())]
@@ -123,7 +119,7 @@ def certificate(subject: Subject, j: int) -> str:
 
 
 def matters(subject: Subject, j: int) -> str:
-    """How much the branch has of values and slopes."""
+    """How much branch j has of values and slopes by itself, in words."""
     parts = [
         share_of(float(shares[j]), what, subject.follows)
         for shares, what in zip(subject.both_shares, (VARIANCE, SIZE), strict=True)
@@ -142,7 +138,7 @@ def share_words(subject: Subject) -> str:
 
 
 def shape_badges(subject: Subject) -> Iterator[Badge]:
-    """That branches of different shapes have them; of one shape for all, the verdict's own badge tells."""
+    """A badge where different shapes were asked for and all are certified; of one shape for all, the verdict tells."""
     asked = () if subject.fit is None else subject.fit.constraints
     pairs = [(branch, one) for branch, one in zip(subject.model.branches, asked, strict=bool(asked)) if one is not None]
     if pairs and len(set(asked)) > 1 and all(branch.certified(one) for branch, one in pairs):
@@ -163,7 +159,7 @@ def output_rows(subject: Subject) -> list[OutputRow]:
             in_percent(float(errors[i])),
             float(errors[i]) / largest if np.isfinite(errors[i]) else 0.0,
             grade(float(errors[i])),
-            *misses(residual[:, i], weights, subject.numbers),
+            *residual_sizes(residual[:, i], weights, subject.numbers),
         )
         for i in range(len(errors))
     ]
@@ -173,7 +169,7 @@ def output_rows(subject: Subject) -> list[OutputRow]:
     return [rows[i] for i in order]
 
 
-def misses(residual: Array, weights: Array, numbers: IndexArray) -> tuple[str, str]:
+def residual_sizes(residual: Array, weights: Array, numbers: IndexArray) -> tuple[str, str]:
     """The root mean square of an output's residuals (S,), and the largest, over the samples that count.
 
     `numbers` are what the user knows the samples by.
@@ -183,7 +179,7 @@ def misses(residual: Array, weights: Array, numbers: IndexArray) -> tuple[str, s
         return "–", "–"
     at = int(np.argmax(np.where(counts, residual, -1.0)))
     mean = float(np.sqrt(np.average(residual[counts] ** 2, weights=weights[counts])))
-    return plain(mean), f"{plain(float(residual[at]))} at sample {numbers[at]}"
+    return plain_number(mean), f"{plain_number(float(residual[at]))} at sample {numbers[at]}"
 
 
 MANY = 10

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.kernels.arrays import Array
+from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE, Subject
 from unbraid.report.words import short_share, signed
 from unbraid.results.branch import Branch
 
@@ -15,17 +16,13 @@ MOST_EDGES = 48
 """Edges drawn on each side before the weaker ones wait until their branch is lit."""
 WEAK = 0.05
 """A share of the largest weight below which an edge waits."""
-NOTHING = 0.01
-"""A share of the largest weight below which an edge is not drawn at all."""
 CURVE_POINTS = 48
 MOST_LIT = 240
 """Edges on each side that are drawn at all: weaker ones would say nothing, and make the page large."""
-NAMED = 4
-"""How many ends of a branch are named."""
 
 
-class Form(NamedTuple):
-    """A shape of the diagram, for screens of some width; `letters` is how long names may be."""
+class Proportions(NamedTuple):
+    """Sizes of a diagram for screens of some width; `letters` is how long names may be."""
 
     name: str
     width: float
@@ -34,8 +31,8 @@ class Form(NamedTuple):
     thickest: float
 
 
-WIDE = Form("wide", 760.0, 150.0, 22, 7.0)
-NARROW = Form("narrow", 348.0, 92.0, 9, 5.0)
+WIDE_SCREEN = Proportions("wide", 760.0, 150.0, 22, 7.0)
+NARROW_SCREEN = Proportions("narrow", 348.0, 92.0, 9, 5.0)
 LETTER = 7.3
 """The width of a letter, about."""
 PITCHES = ((4, 92.0, 70.0), (8, 70.0, 54.0), (10**9, 50.0, 40.0))
@@ -47,7 +44,7 @@ HEAD = 34.0
 
 
 class Node(NamedTuple):
-    """An input or an output."""
+    """An input or an output of the diagram: where its circle is, and its name."""
 
     which: int
     x: float
@@ -89,9 +86,9 @@ class Edge(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """Everything to be drawn."""
+    """A block diagram, laid out: everything to be drawn."""
 
-    form: Form
+    form: Proportions
     height: float
     inputs: list[Node]
     boxes: list[Box]
@@ -101,28 +98,21 @@ class Diagram(NamedTuple):
     left_out: str
 
 
-def diagram(
-    form: Form,
-    branches: Sequence[Branch],
-    into: Array,
-    out: Array,
-    shares: Array | None,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-) -> Diagram:
-    """Lay out a model whose weights, W0 (r, m) and W1ᵀ (r, n), are comparable with each other, each on its side."""
+def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagram:
+    """The diagram of a model in given proportions; `shares` (r,) are what its branches have by themselves, if known."""
+    (into, out), inputs, outputs = subject.weights, subject.inputs, subject.outputs
     (r, m), n = into.shape, out.shape[1]
     pitch, tall = next((pitch, tall) for most, pitch, tall in PITCHES if r <= most)
     height = HEAD + max(r * pitch, 26.0 * max(m, n), 90.0)
-    left = (form.width - form.box) / 2.0
+    centres = zip(subject.model.branches, spread_heights(r, pitch, height), strict=True)
     boxes = [
-        laid_box(j, branch, left, y - tall / 2.0, form, tall, shares)
-        for j, (branch, y) in enumerate(zip(branches, spaced(r, pitch, height), strict=True))
+        lay_box(form, tall, y - tall / 2.0, j, branch, None if shares is None else float(shares[j]))
+        for j, (branch, y) in enumerate(centres)
     ]
-    before, after = (column(names, form.letters) for names in (inputs, outputs))
-    sources = laid_nodes(inputs, before, height, form)
-    targets = laid_nodes(outputs, form.width - after, height, form)
-    edges = [*laid_edges(form, "in", into, sources, boxes), *laid_edges(form, "out", out, targets, boxes)]
+    before, after = (column_width(names, form.letters) for names in (inputs, outputs))
+    sources = lay_nodes(inputs, before, height, form)
+    targets = lay_nodes(outputs, form.width - after, height, form)
+    edges = [*lay_edges(form, "in", into, sources, boxes), *lay_edges(form, "out", out, targets, boxes)]
     return Diagram(
         form,
         height,
@@ -130,21 +120,21 @@ def diagram(
         [box._replace(says=box_words(box, edges, inputs, outputs)) for box in boxes],
         [node._replace(says=node_words(node, edges, "out", "comes from")) for node in targets],
         edges,
-        labelled=form is WIDE and r <= 4 and max(m, n) <= 3,
-        left_out=words_on_edges(edges, into.size + out.size),
+        labelled=form is WIDE_SCREEN and r <= 4 and max(m, n) <= 3,
+        left_out=left_out_words(edges, into.size + out.size),
     )
 
 
-def column(names: Sequence[str], letters: int) -> float:
+def column_width(names: Sequence[str], letters: int) -> float:
     """The width of a column of names, and of the circles beside it."""
     return 20.0 + LETTER * max(6, min(letters, max(map(len, names))))
 
 
-def laid_nodes(names: Sequence[str], x: float, height: float, form: Form) -> list[Node]:
-    """Inputs or outputs, one above the other."""
-    heights = spaced(len(names), 96.0, height)
+def lay_nodes(names: Sequence[str], x: float, height: float, form: Proportions) -> list[Node]:
+    """Nodes of the inputs or the outputs, one above the other, at x."""
+    heights = spread_heights(len(names), 96.0, height)
     return [
-        Node(k, x, float(y), shortened(name, form.letters), name, "")
+        Node(k, x, float(y), shorten_name(name, form.letters), name, "")
         for k, (name, y) in enumerate(zip(names, heights, strict=True))
     ]
 
@@ -153,7 +143,7 @@ def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: S
     """What a branch is driven by and goes into, strongest first."""
     own = [edge for edge in reversed(edges) if edge.branch == box.which]
     parts = [
-        f"{verb} {listed([f'{names[edge.node]} ({edge.weight})' for edge in own if edge.side == side])}"
+        f"{verb} {name_first([f'{names[edge.node]} ({edge.weight})' for edge in own if edge.side == side])}"
         for side, verb, names in (("in", "driven by", inputs), ("out", "goes into", outputs))
         if any(edge.side == side for edge in own)
     ]
@@ -165,36 +155,33 @@ def node_words(node: Node, edges: Sequence[Edge], side: str, verb: str) -> str:
     own = [edge for edge in reversed(edges) if edge.side == side and edge.node == node.which]
     if not own:
         return f"{node.name}: connected to nothing."
-    return f"{node.name} {verb} {listed([f'branch {edge.branch + 1} ({edge.weight})' for edge in own])}."
+    return f"{node.name} {verb} {name_first([f'branch {edge.branch + 1} ({edge.weight})' for edge in own])}."
 
 
-def listed(parts: list[str]) -> str:
-    """The first of some, and how many more there are."""
-    return ", ".join(parts[:NAMED]) + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")
+def name_first(parts: list[str]) -> str:
+    """The first few of some names, and how many more there are."""
+    return ", ".join(parts[:MOST_NAMED]) + (f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else "")
 
 
-def spaced(count: int, pitch: float, height: float) -> Array:
+def spread_heights(count: int, pitch: float, height: float) -> Array:
     """Heights of so many things, `pitch` apart or as far as there is room, around the middle."""
     room = height - HEAD
     pitch = min(pitch, room / count)
     return np.asarray(HEAD + room / 2.0 + pitch * (np.arange(count) - (count - 1) / 2.0))
 
 
-def laid_box(j: int, branch: Branch, x: float, y: float, form: Form, tall: float, shares: Array | None) -> Box:
-    """One branch. Its number and its share stand above the curve, or beside it where the box is low."""
-    inside = form.box - 24.0
-    share, bar = "", 0.0
-    if shares is not None:
-        share, bar = short_share(shares[j]), inside * min(1.0, float(shares[j]))
-    low = tall < HIGH_ENOUGH
-    share = "" if low and form is NARROW else share
-    before, after = (34.0, 46.0 if share else 10.0) if low else (12.0, 12.0)
+def lay_box(form: Proportions, tall: float, y: float, j: int, branch: Branch, share: float | None) -> Box:
+    """The box of branch j, its upper edge at y. Number and share stand above the curve, or beside it in a low box."""
+    x, inside, low = (form.width - form.box) / 2.0, form.box - 24.0, tall < HIGH_ENOUGH
+    bar = 0.0 if share is None else inside * min(1.0, share)
+    text = "" if share is None or (low and form is NARROW_SCREEN) else short_share(share)
+    before, after = (34.0, 46.0 if text else 10.0) if low else (12.0, 12.0)
     above, below = (8.0, 12.0) if low else (19.0, 13.0)
-    path = curve(branch, x + before, y + above, form.box - before - after, tall - above - below)
-    return Box(j, x, y, form.box, tall, path, bar, share, y + (tall / 2.0 + 3.0 if low else 15.0), "")
+    path = curve_path(branch, x + before, y + above, form.box - before - after, tall - above - below)
+    return Box(j, x, y, form.box, tall, path, bar, text, y + (tall / 2.0 + 3.0 if low else 15.0), "")
 
 
-def curve(branch: Branch, x: float, y: float, width: float, height: float) -> str:
+def curve_path(branch: Branch, x: float, y: float, width: float, height: float) -> str:
     """The branch over its domain as the path of a line that fills a rectangle."""
     low, high = branch.domain
     if not np.isfinite([low, high]).all():
@@ -207,7 +194,7 @@ def curve(branch: Branch, x: float, y: float, width: float, height: float) -> st
     return "M" + "L".join(points)
 
 
-def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], boxes: Sequence[Box]) -> list[Edge]:
+def lay_edges(form: Proportions, side: str, weights: Array, nodes: Sequence[Node], boxes: Sequence[Box]) -> list[Edge]:
     """The edges of one side, weights (r, nodes); strong ones come last, on top of weak ones."""
     largest = float(np.abs(weights).max()) or 1.0
     each, at_all = max(2, MOST_EDGES // len(boxes)), max(3, MOST_LIT // len(boxes))
@@ -216,7 +203,7 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
         size = np.abs(weights[j]) / largest
         place = np.argsort(np.argsort(-size, kind="stable"))
         for k, node in enumerate(nodes):
-            if size[k] < NOTHING or place[k] >= at_all:
+            if size[k] < NEGLIGIBLE or place[k] >= at_all:
                 continue
             weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
             fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)
@@ -230,28 +217,28 @@ def laid_edges(form: Form, side: str, weights: Array, nodes: Sequence[Node], box
                     branch=j,
                     node=k,
                     side=side,
-                    path=bend(start, end),
+                    path=bent_path(start, end),
                     width=width,
                     opacity=0.35 + 0.6 * float(size[k]),
                     dash=f"{4.0 + 1.2 * width:.1f} {2.5 + 0.6 * width:.1f}",
                     negative=bool(weights[j, k] < 0.0),
                     weak=weak,
-                    middle=middle(start, end, side),
+                    middle=near_box(start, end, side),
                     weight=signed(weights[j, k]),
                 )
             )
     return sorted(found, key=lambda edge: edge.width)
 
 
-def bend(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """A line that leaves and arrives level."""
+def bent_path(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """The SVG path of a line that leaves and arrives level."""
     (x, y), (to_x, to_y) = start, end
     half = (x + to_x) / 2.0
     return f"M{x:.1f} {y:.1f}C{half:.1f} {y:.1f} {half:.1f} {to_y:.1f} {to_x:.1f} {to_y:.1f}"
 
 
-def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> tuple[float, float]:
-    """A point of that line near the box, where the lines of different nodes are apart."""
+def near_box(start: tuple[float, float], end: tuple[float, float], side: str) -> tuple[float, float]:
+    """A point of an edge near its box, where the edges of different nodes are apart."""
     t = 0.74 if side == "in" else 0.26
     s = 1.0 - t
     ease = 3.0 * s * t * t + t**3
@@ -260,7 +247,7 @@ def middle(start: tuple[float, float], end: tuple[float, float], side: str) -> t
     return x, start[1] + ease * (end[1] - start[1])
 
 
-def words_on_edges(edges: Sequence[Edge], total: int) -> str:
+def left_out_words(edges: Sequence[Edge], total: int) -> str:
     """What the picture leaves out, in a sentence, or nothing."""
     drawn, weak = sum(not edge.weak for edge in edges), sum(edge.weak for edge in edges)
     if drawn == total:
@@ -269,6 +256,6 @@ def words_on_edges(edges: Sequence[Edge], total: int) -> str:
     return f"The {drawn} strongest of {total} weights are drawn{lit}."
 
 
-def shortened(name: str, letters: int) -> str:
-    """A name that fits."""
+def shorten_name(name: str, letters: int) -> str:
+    """A name of at most so many letters."""
     return name if len(name) <= letters else name[: letters - 1] + "…"

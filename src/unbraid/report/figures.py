@@ -14,9 +14,10 @@ import numpy as np
 from unbraid import plots
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import IndexArray
+from unbraid.plots.labels import indexed
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
-from unbraid.plots.residuals import FEW
-from unbraid.report.subject import Subject, subscript
+from unbraid.plots.residuals import FEW_OUTPUTS
+from unbraid.report.subject import Subject
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.progress import Callback, Progress
@@ -45,7 +46,7 @@ LOOK: dict[str, Any] = {
     "ytick.color": INK,
     "path.simplify_threshold": 0.2,
 }
-COLOURS = {
+PAGE_COLOURS = {
     INK: "currentColor",
     BLACK: "currentColor",
     QUIET: "var(--soft)",
@@ -95,7 +96,7 @@ def new_figure(
 
 
 def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup | None]:
-    """One a branch, in the model's order; of very many, None for those that matter least.
+    """One figure a branch, in the model's order; of very many, None for those that matter least.
 
     What else there is to say of a branch stands beside its figure.
     """
@@ -121,8 +122,8 @@ def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:
 
 def plain_labels(axes: Axes, number: int) -> None:
     """Labels in letters of the page's typeface, and neither title nor legend: the page has them."""
-    axes.set_xlabel(subscript("u", number))
-    axes.set_ylabel(subscript("g", number), y=0.69)
+    axes.set_xlabel(indexed("u", number))
+    axes.set_ylabel(indexed("g", number), y=0.69)
     for strip in axes.child_axes:
         strip.set_ylabel("slope")
     for side in ("left", "center", "right"):
@@ -133,11 +134,11 @@ def plain_labels(axes: Axes, number: int) -> None:
 
 
 def residual_figure(subject: Subject) -> Markup:
-    """What the model leaves unexplained."""
+    """The figure of the residuals: what the model leaves unexplained, output by output."""
     given = subject.problem
     named = Problem(given.X, given.F, given.J, given.weights, "mask", output_names=subject.outputs)
     with page_look():
-        figure, axes = new_figure((max(5.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW else 3.6))
+        figure, axes = new_figure((max(5.4, min(9.6, 1.2 + 0.28 * given.n)), 3.0 if given.n <= FEW_OUTPUTS else 3.6))
         plots.residuals(subject.model, named, axes)
         axes.set_ylabel("residual, %")  # of what, the caption says
         return inline(figure, "residuals", "Residuals of the outputs")
@@ -169,7 +170,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     for useless in USELESS:
         svg = re.sub(useless, "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
-    svg = re.sub(r"<[^>]*>", lambda tag: shortened(tag.group(), prefix), svg)
+    svg = re.sub(r"<[^>]*>", lambda tag: tidy_tag(tag.group(), prefix), svg)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None
     width, height = (f"{float(side):.0f}" for side in box.groups())
@@ -181,7 +182,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     return Markup(svg)
 
 
-def shortened(tag: str, prefix: str) -> str:
+def tidy_tag(tag: str, prefix: str) -> str:
     """A tag with `prefix` before its ids, the page's colours, and coordinates to a hundredth of a point.
 
     Text between tags is the reader's, and stays.
@@ -189,6 +190,6 @@ def shortened(tag: str, prefix: str) -> str:
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
     tag = re.sub(r"url\(#", f"url(#{prefix}-", tag)
     tag = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', tag)
-    for colour, name in COLOURS.items():
+    for colour, name in PAGE_COLOURS.items():
         tag = tag.replace(colour.lower(), name)
     return re.sub(r"(?<=\d\.\d\d)\d+", "", tag)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unbraid.report.cards import shape_badges
-from unbraid.report.diagram import WIDE, diagram
+from unbraid.report.diagram import WIDE_SCREEN, lay_out
 from unbraid.report.packages import missing_packages
 from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
@@ -24,14 +24,7 @@ def notebook_view(fit: Fit) -> str | None:
         return None
     subject = Subject.of(fit, None, None)
     quick = fit.problem.S * fit.problem.n * fit.problem.m <= QUICK
-    drawn = diagram(
-        WIDE,
-        fit.model.branches,
-        *subject.weights,
-        subject.shares if quick else None,
-        subject.inputs,
-        subject.outputs,
-    )
+    drawn = lay_out(WIDE_SCREEN, subject, subject.shares if quick else None)
     return (
         environment()
         .get_template("notebook.html.jinja")

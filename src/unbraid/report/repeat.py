@@ -114,13 +114,13 @@ def method_code(method: Method) -> tuple[str, bool]:
     chosen: dict[str, Any] = {}
     for name, value in offered.items():
         more = {**chosen, name: value}
-        if alike(make(**more), method) > alike(make(**chosen), method):
+        if count_agreeing(make(**more), method) > count_agreeing(make(**chosen), method):
             chosen = more
     code = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
     return f"ub.methods.{method.name}({code})", bool(replace(make(**chosen), basis=method.basis) == method)
 
 
-def alike(one: Method, other: Method) -> int:
+def count_agreeing(one: Method, other: Method) -> int:
     """In how many settings two methods agree."""
     first, second = settings_of(asdict(one)), settings_of(asdict(other))
     return sum(name in second and second[name] == value for name, value in first.items())

@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
 from unbraid.results.alignment import AlignedBranch, align
 from unbraid.results.branch import FunctionBranch
@@ -19,7 +20,10 @@ from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
 from unbraid.selection.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 
-SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+NEGLIGIBLE = 0.01
+"""A share of the largest weight below which a weight is neither named nor drawn."""
+MOST_NAMED = 4
+"""How many inputs and outputs of a branch are named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,7 @@ class Subject:
 
     @classmethod
     def of(cls, about: Fit | DecoupledModel, truth: DecoupledModel | None, problem: Problem | None) -> Subject:
-        """Gather it; the samples are those the fit remembers unless others are given."""
+        """Gather what a report is about; the samples are those the fit remembers unless others are given."""
         fit = about if isinstance(about, Fit) else None
         model = about.model if isinstance(about, Fit) else about
         if not isinstance(model, DecoupledModel):
@@ -90,8 +94,8 @@ class Subject:
             None if laid is None else in_gauge_of(model, laid),
             None if laid is None else tuple(one.angle for one in laid),
             *errors,
-            called(samples.input_names, "x", samples.m),
-            called(samples.output_names, "f", samples.n),
+            shown_names(samples.input_names, "x", samples.m),
+            shown_names(samples.output_names, "f", samples.n),
         )
 
     @cached_property
@@ -126,7 +130,7 @@ class Subject:
 
     @property
     def worst(self) -> float:
-        """The largest error in %."""
+        """The largest error on the samples, in %."""
         return worst_error(self.jacobian_error, self.output_errors)
 
     @property
@@ -151,7 +155,7 @@ class Subject:
 
     @property
     def rank(self) -> int:
-        """How many branches."""
+        """How many branches the model has."""
         return self.model.rank
 
 
@@ -164,26 +168,23 @@ def same_samples(fit: Fit, samples: Problem, jacobian_error: float | None, outpu
     """Whether samples that were given are the fit's; where either are not in memory, the errors on them tell."""
     known = fit.problem
     if known is not None and known.in_memory and samples.in_memory:
-        return all(alike(getattr(known, name), getattr(samples, name), 0.0) for name in ("X", "F", "J", "weights"))
-    return alike(fit.jacobian_error, jacobian_error, 1e-6) and alike(fit.output_errors, output_errors, 1e-6)
+        pairs = [(getattr(known, name), getattr(samples, name)) for name in ("X", "F", "J", "weights")]
+        return all(same_or_absent(*pair, 0.0) for pair in pairs)
+    pairs = [(fit.jacobian_error, jacobian_error), (fit.output_errors, output_errors)]
+    return all(same_or_absent(*pair, 1e-6) for pair in pairs)
 
 
-def alike(one: Array | float | None, other: Array | float | None, rtol: float) -> bool:
-    """Whether two arrays, numbers or absences are the same."""
+def same_or_absent(one: Array | float | None, other: Array | float | None, rtol: float) -> bool:
+    """Whether two arrays or numbers are the same, or both are not there."""
     if one is None or other is None:
         return one is None and other is None
     return np.shape(one) == np.shape(other) and bool(np.allclose(one, other, rtol=rtol, atol=0.0, equal_nan=True))
 
 
-def called(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:
+def shown_names(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:
     """The names, fit to be shown, or letters with subscripts."""
     given = names or ("",) * count
-    return tuple(clean_name(name).strip() or subscript(letter, i + 1) for i, name in enumerate(given))
-
-
-def subscript(letter: str, number: int) -> str:
-    """x₁₂ for x and 12."""
-    return letter + str(number).translate(SUBSCRIPTS)
+    return tuple(clean_name(name).strip() or indexed(letter, i + 1) for i, name in enumerate(given))
 
 
 def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem:
@@ -198,7 +199,7 @@ def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem
 
 
 def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
-    """Refuse what cannot be laid under the model."""
+    """Refuse a true model that cannot be laid under the found one."""
     if truth is None:
         return
     if not isinstance(truth, DecoupledModel):

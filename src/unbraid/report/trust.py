@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from unbraid.data.checks import counted
-from unbraid.plots.residuals import FEW
+from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
-from unbraid.report.words import in_percent, listed_words, plain, share_of, small
+from unbraid.report.words import in_percent, listed_words, plain_number, share_of, small
 
 
 def jacobian_words(subject: Subject) -> str:
@@ -22,18 +22,18 @@ def jacobian_words(subject: Subject) -> str:
 
 def bias_words(subject: Subject) -> str:
     """The bias of few outputs, in a sentence."""
-    if len(subject.outputs) > FEW:
+    if len(subject.outputs) > FEW_OUTPUTS:
         return ""
     if subject.open_constants:
         return "The bias is open: Jacobians do not tell constants, which `fit.model.through(X, F)` sets from values."
     errors = None if subject.fit is None else subject.fit.output_errors
     unset = np.zeros(len(subject.outputs)) if errors is None else errors  # NaN: no value of the output was known
     parts = [
-        f"{'open' if np.isnan(error) else plain(entry)} in {name}"
+        f"{'open' if np.isnan(error) else plain_number(entry)} in {name}"
         for name, entry, error in zip(subject.outputs, subject.model.bias, unset, strict=True)
     ]
     how = ", set from the samples of this page," if subject.constants_set else ""
-    return f"The bias{how} is {listed_words(parts, FEW)}."
+    return f"The bias{how} is {listed_words(parts, FEW_OUTPUTS)}."
 
 
 def samples_words(subject: Subject) -> str:
@@ -72,7 +72,7 @@ def error_words(subject: Subject) -> str:
 def residual_words(subject: Subject) -> str:
     """What to look for in the figure of residuals."""
     spread = "the output’s standard deviation" if subject.problem.F is not None else "the slopes’ root mean square"
-    if subject.model.n <= FEW:
+    if subject.model.n <= FEW_OUTPUTS:
         return (
             f"What the model misses, sample by sample, in % of {spread}. A cloud without shape is noise; a pattern is "
             "something the branches cannot follow: a larger rank or df may."
@@ -101,7 +101,7 @@ def course_words(subject: Subject) -> str:
 def answers(subject: Subject) -> Iterator[tuple[str, str]]:
     """Questions and answers."""
     if subject.own:
-        yield from on_samples(subject)
+        yield from answers_on_own_samples(subject)
     elif subject.fit is not None and len(subject.fit.starts) > 1:
         finished = counted(sum(start.finished for start in subject.fit.starts), "finished start")
         yield "Do starts agree?", f"{subject.fit.agreeing} of {finished} found these directions."
@@ -114,11 +114,11 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
         yield "Does every branch matter?", f"Most by itself: {first}; least: {last}."
 
 
-def on_samples(subject: Subject) -> Iterator[tuple[str, str]]:
+def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
     """What is asked of the samples of the fit only."""
     found = subject.diagnostics
-    yield "Is the decoupling unique?", on_uniqueness(subject)
-    yield "Do other starts find the same?", on_starts(subject)
+    yield "Is the decoupling unique?", uniqueness_answer(subject)
+    yield "Do other starts find the same?", starts_answer(subject)
     if found.parallel:
         pairs = ", ".join(f"{pair.one + 1} and {pair.other + 1} ({pair.angle:.2g}°)" for pair in found.parallel)
         yield (
@@ -129,7 +129,7 @@ def on_samples(subject: Subject) -> Iterator[tuple[str, str]]:
         yield "Are branches alike?", "No two look along the same direction."
 
 
-def on_uniqueness(subject: Subject) -> str:
+def uniqueness_answer(subject: Subject) -> str:
     """Whether other models do as well."""
     found = subject.diagnostics
     if found.flat is None:
@@ -144,7 +144,7 @@ def on_uniqueness(subject: Subject) -> str:
     return said
 
 
-def on_starts(subject: Subject) -> str:
+def starts_answer(subject: Subject) -> str:
     """Whether other starts that ended as low agree."""
     found = subject.diagnostics
     if found.match is None:

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.report.subject import Subject
-from unbraid.report.words import EXACT, in_percent, listed_words, number
+from unbraid.report.words import ROUNDING, count_word, in_percent, listed_words
+from unbraid.results.notes import POOR
 from unbraid.results.outcome import Status
 from unbraid.selection.diagnostics import EXPLAINED
 
-POOR, FAIR, GOOD = 50.0, 20.0, EXPLAINED
-"""Errors, in %, from which on a model misses a quarter of an output, follows it roughly, and follows it well."""
-HALF = 100.0 * 0.5**0.5
-"""An error, in %, from which on more than half of an output's variance is unexplained."""
+MISSED, FAIR, GOOD = 50.0, 20.0, EXPLAINED
+"""Errors in %: from the first on a model misses a quarter of an output; below the others it follows it fairly, well."""
 MEANINGS = {
     Status.RUNNING: "The search had not ended.",
     Status.CONVERGED: "The search ended by itself: more steps would change next to nothing.",
@@ -37,9 +36,9 @@ class Badge(NamedTuple):
 
 
 def verdict(subject: Subject) -> str:
-    """One sentence."""
+    """What a fit is worth, in one sentence."""
     branches = "branch" if subject.rank == 1 else "branches"
-    who = f"{number(subject.rank).capitalize()} {branches}{shapes(subject)}"
+    who = f"{count_word(subject.rank).capitalize()} {branches}{shapes_words(subject)}"
     s = "s" if subject.rank == 1 else ""
     if subject.output_errors is None:
         assert subject.jacobian_error is not None
@@ -48,16 +47,16 @@ def verdict(subject: Subject) -> str:
     known = subject.output_errors[np.isfinite(subject.output_errors)]
     if not len(known):
         return f"{who} for outputs that do not vary, so that there is nothing to explain."
-    worst, what = float(known.max()), outputs(len(known), len(subject.output_errors))
-    if worst >= POOR:
+    worst, what = float(known.max()), outputs_words(len(known), len(subject.output_errors))
+    if worst >= MISSED:
         pairs = zip(subject.outputs, subject.output_errors, strict=True)
-        missed = [name for name, error in pairs if POOR <= error < np.inf]
-        return f"{who} {misses(worst, s, missed)}: an error of {in_percent(worst)}{constants(subject)}."
-    return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}{constants(subject)}."
+        missed = [name for name, error in pairs if MISSED <= error < np.inf]
+        return f"{who} {missing_words(worst, s, missed)}: an error of {in_percent(worst)}{constants_words(subject)}."
+    return f"{who} {reproduce(worst, s)} {what}{how_well(worst, len(known) == 1)}{constants_words(subject)}."
 
 
-def misses(worst: float, s: str, missed: list[str]) -> str:
-    """'leave 40 % of f₁ unexplained': of the variance, which is the error's square."""
+def missing_words(worst: float, s: str, missed: list[str]) -> str:
+    """How much of outputs is missed, 'leave 40 % of f₁ unexplained': of the variance, which is the error's square."""
     which = listed_words(missed, 4)
     if worst >= 100.0:
         return f"follow{s} {which} no better than {'its mean' if len(missed) == 1 else 'their means'} in the worst case"
@@ -65,13 +64,13 @@ def misses(worst: float, s: str, missed: list[str]) -> str:
     return f"leave{s} {'' if len(missed) == 1 else 'up to '}{share} of {which} unexplained"
 
 
-def constants(subject: Subject) -> str:
-    """A word where the fit had no values to tell constants from."""
+def constants_words(subject: Subject) -> str:
+    """', with constants set from these samples' where the fit had no values to tell them from; else nothing."""
     return ", with constants set from these samples" if subject.constants_set else ""
 
 
-def shapes(subject: Subject) -> str:
-    """', each certified to be increasing', where that was asked for."""
+def shapes_words(subject: Subject) -> str:
+    """', each certified to be increasing,' where that was asked of all branches and holds; else nothing."""
     constraints = [] if subject.fit is None else list(subject.fit.constraints)
     if not constraints or any(one is None or one != constraints[0] for one in constraints):
         return ""
@@ -82,13 +81,13 @@ def shapes(subject: Subject) -> str:
 
 
 def reproduce(error: float, s: str) -> str:
-    """The verb."""
+    """The verb for a model of that error, with the ending s where branches are one: 'reproduce', 'follows'."""
     return f"reproduce{s}" if error < GOOD else f"follow{s}"
 
 
 def how_well(error: float, single: bool) -> str:
-    """'to 0.1 % or better'."""
-    if error < EXACT:
+    """How near a model of that error comes, 'to 0.1 % or better'."""
+    if error < ROUNDING:
         return " exactly, up to rounding"
     if error < GOOD:
         return f" to {in_percent(error)}" + ("" if single else " or better")
@@ -96,25 +95,25 @@ def how_well(error: float, single: bool) -> str:
     return f"{rough}, with an error of {in_percent(error)}" + ("" if single else " in the worst")
 
 
-def outputs(varying: int, count: int) -> str:
-    """'the output', 'both outputs', 'all five outputs', 'the four outputs that vary'."""
+def outputs_words(varying: int, count: int) -> str:
+    """The outputs in words: 'the output', 'both outputs', 'all five outputs', 'the four outputs that vary'."""
     if varying < count:
-        return f"the {'output that varies' if varying == 1 else f'{number(varying)} outputs that vary'}"
-    return "the output" if count == 1 else "both outputs" if count == 2 else f"all {number(count)} outputs"
+        return f"the {'output that varies' if varying == 1 else f'{count_word(varying)} outputs that vary'}"
+    return "the output" if count == 1 else "both outputs" if count == 2 else f"all {count_word(count)} outputs"
 
 
 def grade(error: float) -> str:
-    """One error in words."""
+    """An error in %, in words: 'very small', 'visible', 'large'."""
     if not np.isfinite(error):
         return "no value known" if np.isnan(error) else "it does not vary"
-    for limit, word in ((EXACT, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
+    for limit, word in ((ROUNDING, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
         if error < limit:
             return word
-    return "large" if error < HALF else "mostly unexplained" if error < 100.0 else "not explained"
+    return "large" if error < POOR else "mostly unexplained" if error < 100.0 else "not explained"
 
 
 def badges(subject: Subject) -> Iterator[Badge]:
-    """Facts at a glance."""
+    """Facts about the fit at a glance: how it ended, whether starts agree, whether it is unique."""
     fit = subject.fit
     if fit is not None:
         ended = fit.status.name.replace("_", " ").lower()
@@ -129,5 +128,5 @@ def badges(subject: Subject) -> Iterator[Badge]:
             yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
         if found.parallel:
             yield Badge("bad", "Branches nearly parallel")
-    if shapes(subject):
-        yield Badge("good", shapes(subject).strip(", ").capitalize())
+    if shapes_words(subject):
+        yield Badge("good", shapes_words(subject).strip(", ").capitalize())

@@ -7,7 +7,7 @@ from pathlib import Path
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
-from unbraid.report.diagram import NARROW, WIDE, Diagram, Form, diagram
+from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
 from unbraid.report.packages import check_packages
 from unbraid.report.repeat import python_code, settings
@@ -38,14 +38,19 @@ def write_report(
     problem: Problem | None = None,
     command: str | None = None,
     callback: Callback | None = None,
-) -> None:
-    """Write the page about a fit, or about a model and samples; `command` is how a shell repeats it."""
+) -> Subject:
+    """Write the page about a fit, or about a model and samples, and return what it is about, errors among it.
+
+    `command` is how a shell repeats it.
+    """
     check_packages()
     check_ending(path)
     check_writable(path)
-    page = report_page(Subject.of(about, truth, problem), command, callback).encode()
+    subject = Subject.of(about, truth, problem)
+    page = report_page(subject, command, callback).encode()
     with replacing(path) as file:
         file.write(page)
+    return subject
 
 
 def check_ending(path: StrPath) -> None:
@@ -66,7 +71,7 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             verdict=verdict(subject),
             badges=[*badges(subject), *shape_badges(subject)],
             share_words=share_words(subject),
-            diagrams=diagrams(subject, (WIDE, NARROW)),
+            diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],
             cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
             rows=output_rows(subject),
             error_words=error_words(subject),
@@ -90,9 +95,3 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             script=text_file("script.js"),
         )
     )
-
-
-def diagrams(subject: Subject, forms: tuple[Form, ...]) -> list[Diagram]:
-    """The block diagram in some forms."""
-    (into, out), shares = subject.weights, subject.shares
-    return [diagram(form, subject.model.branches, into, out, shares, subject.inputs, subject.outputs) for form in forms]
