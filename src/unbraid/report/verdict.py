@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.report.subject import Subject
 from unbraid.report.words import ROUNDING, count_word, in_percent, listed_words
-from unbraid.results.notes import POOR
+from unbraid.results.notes import UNEXPLAINED
 from unbraid.results.outcome import Status
 from unbraid.selection.diagnostics import EXPLAINED
 
@@ -109,7 +109,7 @@ def grade(error: float) -> str:
     for limit, word in ((ROUNDING, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
         if error < limit:
             return word
-    return "large" if error < POOR else "mostly unexplained" if error < 100.0 else "not explained"
+    return "large" if error < UNEXPLAINED else "mostly unexplained" if error < 100.0 else "not explained"
 
 
 def badges(subject: Subject) -> Iterator[Badge]:
