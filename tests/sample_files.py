@@ -11,10 +11,12 @@ import h5py
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+import pytest
 import scipy.io
 
 import unbraid as ub
 from unbraid.kernels.arrays import Array
+from unbraid.reading import read_problem
 
 Arrays = Mapping[str, Any]
 
@@ -115,3 +117,30 @@ TABLES: dict[str, Writer] = {
     "samples.dat": lambda path, arrays: write_csv(path, arrays, " "),
     "samples.parquet": write_parquet,
 }
+
+
+def read_columns(path: Path) -> ub.Problem:
+    """The samples in a file of any kind, whose columns are named as `columns` names them."""
+    if path.suffix in (".csv", ".tsv", ".txt", ".dat", ".parquet"):
+        return read_problem(path, inputs="x*", outputs="y*").problem
+    return read_problem(path).problem
+
+
+def refusal(path: Path) -> str:
+    """The one sentence with which a file is refused."""
+    with pytest.raises(ub.UnbraidError) as caught:
+        read_columns(path)
+    text = str(caught.value)
+    assert path.name in text or path.parent.name in text
+    assert text.isprintable()
+    assert len(text) < 600
+    return text
+
+
+def refused(path: Path) -> bool:
+    """Whether a file is refused; anything but a refusal fails the test."""
+    try:
+        read_columns(path)
+    except ub.UnbraidError:
+        return True
+    return False
