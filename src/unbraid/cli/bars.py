@@ -63,6 +63,7 @@ class Bar:
         self._timer.start()
 
     def _begin(self) -> None:
+        """Draw the line from now on, unless the work is over."""
         with self._lock:
             if not self._over:
                 self._drawn.start()
@@ -79,11 +80,11 @@ class Bar:
         return self._drawn.tasks[0].time_remaining
 
     def write(self, text: str) -> None:
-        """Draw this beside the bar."""
+        """Draw a text beside the bar, in place of the one before."""
         self._drawn.update(self._task, told=text)
 
     def close(self) -> None:
-        """Take the line away, if there is one."""
+        """Take the line away, if it was drawn, and draw it no more."""
         self._timer.cancel()
         with self._lock:
             self._over = True

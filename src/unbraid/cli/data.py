@@ -51,7 +51,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def function(*, layout: str | None, paper_layout: bool, **others: Any) -> None:
         named = {field.name: others.pop(field.name) for field in fields(Columns) if field.name != "layout"}
-        command(columns=Columns(**named, layout=choose_layout(layout, paper_layout)), **others)
+        command(columns=Columns(**named, layout=layout_asked_for(layout, paper_layout)), **others)
 
     for add in (
         layout_options,
@@ -78,7 +78,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def choose_layout(layout: str | None, paper_layout: bool) -> str | None:
+def layout_asked_for(layout: str | None, paper_layout: bool) -> str | None:
     """The layout that the two options ask for, or None; refused where they contradict each other."""
     if paper_layout and layout not in (None, LAST):
         raise click.UsageError(f"--paper-layout contradicts --layout {layout}: keep one of them.")

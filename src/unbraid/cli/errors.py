@@ -23,7 +23,7 @@ CLOSED = 141
 """As shells report a program whose reader, such as head, has gone."""
 
 
-KEPT = "unbraid.kept"
+KEPT_SENTENCE = "unbraid.kept"
 """Under this name click's context has what a command has to say when Ctrl-C ends it."""
 
 
@@ -66,7 +66,7 @@ class SentenceGroup(click.Group):
             with reader_watched():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            said = ctx.meta[KEPT]() if KEPT in ctx.meta else None
+            said = ctx.meta[KEPT_SENTENCE]() if KEPT_SENTENCE in ctx.meta else None
             if said is None:
                 raise  # click makes an Abort of it, which `main` answers
             fail(said, INTERRUPTED)
@@ -83,9 +83,9 @@ def kept_on_interrupt(tell: Callable[[], str | None]) -> Iterator[None]:
     `SentenceGroup.invoke` is the one place that answers, so the sentence is taken back only where the block ends well.
     """
     meta = click.get_current_context().meta
-    meta[KEPT] = tell
+    meta[KEPT_SENTENCE] = tell
     yield
-    del meta[KEPT]
+    del meta[KEPT_SENTENCE]
 
 
 @contextmanager

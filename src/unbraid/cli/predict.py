@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import OUTPUT_ENDING, check_output, choose_layout, layout_options, named_files, names_option
+from unbraid.cli.data import OUTPUT_ENDING, check_output, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
@@ -62,7 +62,7 @@ def command(
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
     with progress_bar("Evaluating") as callback:
-        read = read_points(points, loaded.m, inputs, choose_layout(layout, paper_layout), callback)
+        read = read_points(points, loaded.m, inputs, layout_asked_for(layout, paper_layout), callback)
         X = read.X
         F, J = evaluate(loaded, X, callback)
     if read.layout == LAST:

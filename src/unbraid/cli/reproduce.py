@@ -114,7 +114,7 @@ def command(
 
 
 def print_verdicts(title: str, verdicts: list[Verdict]) -> None:
-    """One line a claim and variant."""
+    """Print the verdicts on a paper's claims as a table, one line a claim and variant."""
     rows = [(one.claim, VARIANTS[one.variant], one.verdict, one.measured) for one in verdicts]
     for k in range(len(rows) - 1, 0, -1):
         if rows[k][0] == rows[k - 1][0]:
