@@ -27,9 +27,10 @@ from unbraid.data.units import Units
 from unbraid.fitting import checkpoint, levels
 from unbraid.fitting import search as starts
 from unbraid.fitting.checkpoint import Checkpoint
+from unbraid.fitting.session import Place, Session
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Stopping, iterate
+from unbraid.solvers.loop import Stopping
 
 pytestmark = pytest.mark.usefixtures("written_after_each_sweep")
 
@@ -79,7 +80,7 @@ def test_written_now_and_then_only_it_ends_at_the_same_bits(tmp_path: Path, monk
 
 
 def test_starts_that_follow_each_other_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "BATCH_ENTRIES", 1)
+    monkeypatch.setattr(starts, "SEARCH_ENTRIES", 1)
     path, made, expected = tmp_path / "fit.checkpoint", Counting(), undisturbed("dejonghe2025")
     assert killed(lambda callback: fitted("dejonghe2025", path, callback), 20)  # in the third of three
     method = FITS["dejonghe2025"][1]["method"]
@@ -98,8 +99,9 @@ def test_steps_by_conjugate_gradients_go_on(tmp_path: Path) -> None:
 
     def runs(path: Path | None, observe: Counting | None = None) -> list[Run]:
         begin = Iterates(W0, W1, placement, a)
-        journal = checkpoint.journal_at(path, BOTH, 0)
-        return iterate(solver, lambda: solver.start(begin), 2, Stopping(max_sweeps=12), 0.0, observe, journal)
+        session = Session(journal=checkpoint.journal_at(path, BOTH, 0, {}), callback=observe)
+        place = Place("polish", range(2), 2)
+        return session.loop(solver, lambda: solver.start(begin), Stopping(max_sweeps=12), place)
 
     path = tmp_path / "loop.checkpoint"
     kills = 0

@@ -27,7 +27,7 @@ def test_without_a_seed_it_goes_on_with_the_random_numbers_that_it_drew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second and third start begin after the break, each time at the same point."""
-    monkeypatch.setattr(starts, "BATCH_ENTRIES", 1)
+    monkeypatch.setattr(starts, "SEARCH_ENTRIES", 1)
     path, copy = tmp_path / "fit.checkpoint", tmp_path / "copy.checkpoint"
     assert killed(lambda callback: fitted("dejonghe2025", path, callback, rng=None), 5)
     shutil.copy(path, copy)

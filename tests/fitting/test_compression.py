@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -23,8 +22,9 @@ from unbraid.data.streamed import Streamed
 from unbraid.data.units import Units
 from unbraid.fitting import compression
 from unbraid.fitting.compression import ROOM, ROUNDING, Compression
-from unbraid.fitting.polish import measured_anew, polish_runs
-from unbraid.fitting.search import run_starts
+from unbraid.fitting.polish import PolishStarts, measure_anew
+from unbraid.fitting.search import SearchStarts
+from unbraid.fitting.session import Session
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
@@ -101,7 +101,7 @@ def test_what_is_lost_is_at_most_the_bound_and_what_is_measured(
     J = whole_jacobian(samples)
     lost = square(J - on_the_left(one, on_the_right(one, J))) / square(J)
     assert lost <= one.lost
-    assert one.measured(samples, one.apply(samples)) == pytest.approx(lost, rel=1e-9, abs=ROUNDING)
+    assert one.measure_loss(samples, one.apply(samples)) == pytest.approx(lost, rel=1e-9, abs=ROUNDING)
     for directions in (one.U, one.V):
         if directions is not None:
             np.testing.assert_allclose(directions.T @ directions, np.eye(directions.shape[1]), atol=1e-13)
@@ -160,7 +160,7 @@ def test_a_lifted_model_misses_what_it_missed_and_what_was_lost(
     assert samples.F is not None
     models = some_models(small, r, seed)
     there = newton(small, r).linearised(models).misfits()
-    here = newton(samples, r).linearised(one.lifted(models)).misfits()
+    here = newton(samples, r).linearised(one.lift(models)).misfits()
     rests = [float(samples.jacobian_norm) - float(small.jacobian_norm)]
     rests += [spread(samples.F, samples.rows) - spread(small.F, small.rows)]
     for full, part, rest in zip(here, there, rests, strict=True):
@@ -186,10 +186,9 @@ def test_an_exact_system_is_recovered_through_compression(
     one = compressed(samples, 2)
     small = one.apply(samples)
     solver = method.solver(small, BASIS, Projection.onto([None] * 2))
-    runs, _ = run_starts(solver, 2, np.random.default_rng(seed).spawn(6), method.stopping)
-    runs, _ = polish_runs(newton(small, 2), runs, method.polish, time.perf_counter())
-    best = min(runs, key=lambda run: run.objective)
-    [lifted] = measured_anew(newton(samples, 2), [replace(best, best=one.lifted(best.best))])
+    search = SearchStarts(solver, 2, np.random.default_rng(seed).spawn(6), method.stopping)
+    best = Session().run_all([search, PolishStarts(newton(small, 2), method.polish)]).best
+    [lifted] = measure_anew(newton(samples, 2), [replace(best, best=one.lift(best.best))])
     assert lifted.objective < 1e-20
 
 
@@ -237,7 +236,9 @@ def test_streamed_samples_are_compressed_like_those_in_memory() -> None:
     mine, theirs = one.apply(samples), one.apply(streamed)
     for name in ("X", "F", "J", "rows"):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-12, atol=1e-12)
-    assert other.measured(streamed, other.apply(streamed)) == pytest.approx(one.measured(samples, mine), rel=1e-9)
+    assert other.measure_loss(streamed, other.apply(streamed)) == pytest.approx(
+        one.measure_loss(samples, mine), rel=1e-9
+    )
     gaps = with_gaps(problem, "J")
     assert Compression.of(Streamed(gaps, Scaling.of(gaps, units)), 2) is None
 
@@ -262,7 +263,7 @@ def test_a_side_that_would_hardly_shrink_stays_as_it_is() -> None:
     small = one.apply(as_samples(problem))
     np.testing.assert_array_equal(np.asarray(small.F), np.asarray(as_samples(problem).F))
     models = some_models(small, 6, 0)
-    assert one.lifted(models).W1 is models.W1
+    assert one.lift(models).W1 is models.W1
 
 
 def with_gaps(problem: ub.Problem, name: str) -> ub.Problem:
@@ -296,4 +297,4 @@ def test_jacobians_alone_are_compressed_and_nothing_is_written_to() -> None:
         array.flags.writeable = False
     small = compressed(samples, 2).apply(samples)
     assert small.F is None
-    assert compressed(samples, 2).measured(samples, small) < 1e-12
+    assert compressed(samples, 2).measure_loss(samples, small) < 1e-12

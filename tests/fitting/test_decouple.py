@@ -57,14 +57,14 @@ def test_the_fit_does_not_depend_on_how_starts_are_batched(
     method = ub.methods.dejonghe2025(max_sweeps=40, tolerance=1e-3, anchored=anchored)
     together = ub.decouple(problem, 3, basis=basis, method=method, starts=7, rng=0)
     for batch in (1, 3):
-        monkeypatch.setattr(starts_module, "BATCH_ENTRIES", batch * 3 * problem.S)
+        monkeypatch.setattr(starts_module, "SEARCH_ENTRIES", batch * 3 * problem.S)
         assert same_fit(together, ub.decouple(problem, 3, basis=basis, method=method, starts=7, rng=0))
 
 
 def test_constrained_fits_do_not_depend_on_how_starts_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = ub.datasets.monotone(rng=1)
     together = ub.decouple(problem, 3, method=SHORT, constraint=(ub.Increasing(), None, ub.Convex()), starts=5, rng=0)
-    monkeypatch.setattr(starts_module, "BATCH_ENTRIES", 1)
+    monkeypatch.setattr(starts_module, "SEARCH_ENTRIES", 1)
     alone = ub.decouple(problem, 3, method=SHORT, constraint=(ub.Increasing(), None, ub.Convex()), starts=5, rng=0)
     assert same_fit(together, alone)
 

@@ -10,7 +10,8 @@ from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.from_values import LADDER, lifted
+from unbraid.fitting.from_values import LADDER, Refine
+from unbraid.fitting.session import Found, Session
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status, Trace
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -60,7 +61,7 @@ def test_only_different_directions_go_on() -> None:
         it = Iterates(W0[k], rng.standard_normal((1, 1, 2)), placement, rng.standard_normal((1, 2, 7)))
         runs.append(Run(it, objective, Status.CONVERGED, Trace(np.zeros(0), np.zeros(0), ())))
     finer = GaussNewton(samples, ub.BSpline(20), Projection.onto([None] * 2), 1.0, offset=True)
-    found = lifted(finer, runs)
+    found = Refine(finer)(Session(), Found(tuple(runs))).runs
     assert len(found) == 2
     assert found[0].best.a.shape == (1, 2, 21)
     before, after = (samples.at(it.W0, it.placement, it.a) for it in (runs[0].best, found[0].best))

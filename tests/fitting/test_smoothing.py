@@ -13,7 +13,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.smoothing import ROUNDS, STEPS, LinearModel, strengths, weighed
+from unbraid.fitting.smoothing import ROUNDS, STEPS, LinearModel, balance_noise, choose_strengths
 from unbraid.kernels.cross_validation import GAMMA, strengths_tried
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
@@ -153,7 +153,7 @@ def test_strengths_of_a_fit_do_not_depend_on_the_coefficients_it_has() -> None:
     problem, _ = noisy_trig()
     solver, it = a_point(problem, ub.SmoothingSpline(14))
     other = replace(it, a=np.random.default_rng(1).standard_normal(it.a.shape))
-    np.testing.assert_allclose(strengths(solver, it), strengths(solver, other), rtol=1e-6)
+    np.testing.assert_allclose(choose_strengths(solver, it), choose_strengths(solver, other), rtol=1e-6)
 
 
 def test_strengths_beyond_the_dense_limit_are_chosen_branch_by_branch() -> None:
@@ -161,7 +161,7 @@ def test_strengths_beyond_the_dense_limit_are_chosen_branch_by_branch() -> None:
     basis = ub.SmoothingSpline(14)
     solver, it = a_point(problem, basis)
     at = solver.placed_anew(it)
-    chosen = strengths(replace(solver, dense_limit=0), at)
+    chosen = choose_strengths(replace(solver, dense_limit=0), at)
     assert chosen.shape == (1, 3)
     assert (chosen > 0.0).all()
     assert np.isfinite(chosen).all()
@@ -217,7 +217,7 @@ def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
         solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
         model = ub.decouple(noisy, 3, basis=basis, starts=4, rng=0).model
         iterates = in_units(model, Units.balanced(noisy))
-        couplings.append(weighed(solver, iterates))
+        couplings.append(balance_noise(solver, iterates))
     assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
 
 

@@ -163,7 +163,7 @@ def interrupt_after(sweeps: int) -> object:
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_ctrl_c_gives_the_best_so_far_and_says_so(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts_module, "BATCH_ENTRIES", batch * 300)
+    monkeypatch.setattr(starts_module, "SEARCH_ENTRIES", batch * 300)
     problem, _ = ub.datasets.trig(rng=0)
     callback = interrupt_after(30)
     fit = ub.decouple(problem, 3, method=SHORT, starts=8, rng=0, callback=callback)  # type: ignore[arg-type]

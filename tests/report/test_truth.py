@@ -16,7 +16,7 @@ from unbraid.report.subject import Subject
 from unbraid.report.trust import bias_words, samples_words
 from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
-from unbraid.results.asked import Asked
+from unbraid.fitting.request import Request
 from unbraid.selection.diagnostics import ParallelPair
 from unbraid.selection.uniqueness import Flat
 
@@ -192,7 +192,7 @@ def test_advice_that_was_followed_is_not_given_again(fit: ub.Fit) -> None:
     plain = steps(missing(fit, 30.0))
     assert "ub.select" in plain
     assert "SmoothingSpline" in plain
-    auto = replace(cast(Asked, fit.asked), rank="auto")
+    auto = replace(cast(Request, fit.asked), rank="auto")
     chosen = steps(missing(fit, 30.0, asked=auto))
     assert "rank 4" not in chosen
     assert "ub.select" not in chosen

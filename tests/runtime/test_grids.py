@@ -14,9 +14,10 @@ import pytest
 
 import unbraid as ub
 from clusters import ANY_PORT, assert_same, given, run
-from unbraid.fitting.search import parts
+from unbraid.fitting.search import batches
+from unbraid.fitting.session import Session
 from unbraid.runtime.progress import Progress
-from unbraid.runtime.workers import workers_for
+from unbraid.runtime.workers import Shared, workers_for
 
 
 def test_starts_on_a_cluster_give_the_same_fit(problem: ub.Problem, fit: ub.Fit, client: distributed.Client) -> None:
@@ -35,7 +36,7 @@ def test_sweeps_without_polish_give_the_same_fit(problem: ub.Problem, client: di
 
 def test_polishing_ahead_changes_nothing(problem: ub.Problem, fit: ub.Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     """One candidate after another here, four at a time there."""
-    monkeypatch.setattr("unbraid.fitting.polish.BATCH_ENTRIES", 1)
+    monkeypatch.setattr("unbraid.fitting.polish.POLISH_ENTRIES", 1)
     here = ub.decouple(problem, 2, rng=0, starts=5)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=4, dashboard_address=ANY_PORT) as client:
         assert_same(here, ub.decouple(problem, 2, rng=0, starts=5, client=client))
@@ -132,10 +133,14 @@ def test_fit_on_a_cluster_writes_the_same_model(
     assert (tmp_path / "there.npz").read_bytes() == (tmp_path / "here.npz").read_bytes()
 
 
-def test_parts_have_a_size_but_for_the_last() -> None:
-    assert parts([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
+def test_batches_have_a_size_but_for_the_last() -> None:
+    assert list(batches(5, 2)) == [range(2), range(2, 4), range(4, 5)]
 
 
 def test_one_job_is_done_here() -> None:
-    with workers_for(1) as workers:
-        assert workers.map(os.getpid, [(), ()], int) == [os.getpid()] * 2
+    assert workers_for(1) is None
+    assert Session().map(process_of, [(), ()], Shared(None), int) == [os.getpid()] * 2
+
+
+def process_of(_: None) -> int:
+    return os.getpid()

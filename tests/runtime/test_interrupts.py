@@ -35,7 +35,7 @@ def test_ctrl_c_cancels_what_waits(tmp_path: Path, client: distributed.Client) -
 def test_ctrl_c_among_the_starts_keeps_the_best_so_far(
     problem: ub.Problem, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unbraid.fitting.search.BATCH_ENTRIES", 1)
+    monkeypatch.setattr("unbraid.fitting.search.SEARCH_ENTRIES", 1)
     fit = ub.decouple(problem, 2, rng=0, starts=6, client=client, callback=interrupted_after(1))
     assert fit.status is ub.Status.INTERRUPTED
     assert 1 <= len(fit.starts) < 6

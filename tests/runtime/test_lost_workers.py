@@ -15,16 +15,18 @@ import pytest
 import unbraid as ub
 from clusters import ANY_PORT, assert_same, kill_one, pids
 from grid_functions import dying, dying_once
+from unbraid.fitting.session import Session
 from unbraid.runtime import dask_cluster as clients
 from unbraid.runtime import dask_cluster as cluster_workers
 from unbraid.runtime.dask_cluster import ClusterWorkers
+from unbraid.runtime.workers import Shared
 from unbraid.studies.tasks import Task, run_tasks
 
 
 def test_a_worker_killed_among_the_starts_costs_nothing(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unbraid.fitting.search.BATCH_ENTRIES", 1)  # a start at a time, so that some are left
+    monkeypatch.setattr("unbraid.fitting.search.SEARCH_ENTRIES", 1)  # a start at a time, so that some are left
     assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client, callback=kill_one(client)))
 
 
@@ -63,24 +65,23 @@ def test_what_kills_every_worker_is_given_up_with_advice(
 
 
 def test_what_was_lost_with_its_workers_is_sent_again(client: distributed.Client) -> None:
-    shared = np.arange(5.0)
+    shared = Shared(np.arange(5.0))
     with ClusterWorkers(client) as workers:
-        assert [found.sum() for found in workers.map(np.add, [(1,), (2,)], int, (shared,))] == [15.0, 20.0]
+        session = Session(workers=workers)
+        assert [found.sum() for found in session.map(np.add, [(1,), (2,)], shared, int)] == [15.0, 20.0]
         for pid in pids(client):
             os.kill(pid, signal.SIGKILL)
-        assert [found.sum() for found in workers.map(np.add, [(3,), (4,)], int, (shared,))] == [25.0, 30.0]
+        assert [found.sum() for found in session.map(np.add, [(3,), (4,)], shared, int)] == [25.0, 30.0]
 
 
 def test_what_is_shared_is_sent_once(client: distributed.Client) -> None:
-    first, second = np.arange(3.0), np.ones(3)
+    shared = Shared(np.arange(3.0))
     with ClusterWorkers(client) as workers:
-        workers.map(np.add, [(1,), (2,)], int, (first,))
-        sent = workers.there((first,))
-        assert [one.key for one in workers.there((first,))] == [one.key for one in sent]
-        assert [found.tolist() for found in workers.map(np.add, [(), ()], int, (first, second))] == [[1, 2, 3]] * 2
-        assert workers.there((first, second))[0].key == sent[0].key
-        workers.map(np.add, [(1,)], int, (second,))
-        assert [value is second for value, _ in workers.sent.values()] == [True], "what is not needed is let go"
+        session = Session(workers=workers)
+        session.map(np.add, [(1,), (2,)], shared, int)
+        sent = shared.sent.key
+        assert [found.tolist() for found in session.map(np.add, [(1,), (2,)], shared, int)] == [[1, 2, 3], [2, 3, 4]]
+        assert shared.sent.key == sent
 
 
 def test_a_scheduler_that_goes_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,4 +111,4 @@ def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.Mon
             ClusterWorkers(made.get_client()) as workers,
             pytest.raises(ub.UnbraidError, match="has had no workers for"),
         ):
-            workers.each(time.sleep, [()], lambda k, result: None, shared=("nobody",))
+            workers.each(time.sleep, [()], lambda k, result: None, shared=Shared("nobody"))

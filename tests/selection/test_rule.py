@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import unbraid as ub
-from unbraid.runtime.workers import ThisProcess, Workers
+from unbraid.fitting.session import Session
 from unbraid.selection import Row, Settings
 from unbraid.selection.path import Path
 from unbraid.selection.rule import EXACT, as_good, clearly_better, exact, finer, simplest
@@ -105,32 +105,32 @@ class MadeUp:
 
     folds, least_training, problem = FOLDS, 80, PROBLEM
 
-    def __init__(self, error: Callable[[int, int], float], stop_at: int | None = None) -> None:
+
+class MadeUpPath(Path):
+    """A path on which nothing is computed."""
+
+    def __init__(self, *given: Any, error: Callable[[int, int], float], stop_at: int | None = None) -> None:
+        super().__init__(*given)
         self.error, self.stop_at = error, stop_at
 
-    def rows(self, several: Sequence[Settings], workers: Workers, tick: Callable[[], None], init: Any = None) -> Any:
+    def measure(self, several: Sequence[Settings], init: Any = None) -> list[Row]:
         found = []
         for one in several:
             if one.rank == self.stop_at:
                 raise KeyboardInterrupt
             for _ in range(FOLDS + 1):
-                tick()
+                self._count()
             df = cast(ub.BSpline, one.basis).df
             made = row(one.rank, self.error(one.rank, df) * (1.0 + 0.001 * one.rank * WOBBLE), df)
             found.append(Row(one, made.unknowns, 1.0, cast(Any, FIT), FOLD, made.squares, made.inside))
         return found
 
 
-class SoMany(ThisProcess):
-    """So many workers: of a made-up validation there is nothing to compute."""
+class SoMany:
+    """So many workers: on a made-up path there is nothing to compute."""
 
     def __init__(self, jobs: int) -> None:
-        super().__init__()
-        self.jobs = jobs
-
-    @property
-    def count(self) -> int:
-        return self.jobs
+        self.count = jobs
 
 
 class FIT:
@@ -141,9 +141,11 @@ class FIT:
 
 def walked(error: Callable[[int, int], float], ends_early: bool = True, jobs: int = 1, **more: Any) -> Path:
     candidates = [settings(rank) for rank in range(1, 10)]
-    path = Path(cast(Validation, MadeUp(error, more.get("stop_at"))), candidates, ends_early, more.get("callback"))
+    session = Session(callback=more.get("callback"), workers=cast(Any, SoMany(jobs)))
+    given = cast(Validation, MadeUp()), candidates, ends_early, session
+    path = MadeUpPath(*given, error=error, stop_at=more.get("stop_at"))
     with contextlib.suppress(KeyboardInterrupt):
-        path.walk(SoMany(jobs))
+        path.walk()
     return path
 
 

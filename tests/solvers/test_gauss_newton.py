@@ -15,10 +15,11 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
+from unbraid.fitting.session import Place, Session
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
 from unbraid.solvers.iterates import Iterates
-from unbraid.solvers.loop import Stopping, iterate
+from unbraid.solvers.loop import Stopping
 
 BASES: list[Basis] = [
     ub.BSpline(df=7, degree=3),
@@ -108,7 +109,8 @@ def test_the_limit_satisfies_the_optimality_conditions(constraint: Constraint | 
     a = projection.feasible(placement, rng.standard_normal((1, 3, 9)))
     state = solver.start(Iterates(W0, rng.standard_normal((1, 3, 3)), placement, a))
     state = replace(state, steps=max(PLACE_KNOTS_AT) + 1)
-    (run,) = iterate(solver, lambda: state, 1, Stopping(max_sweeps=2000, tolerance=1e-11, patience=10), 0.0)
+    stopping = Stopping(max_sweeps=2000, tolerance=1e-11, patience=10)
+    (run,) = Session().loop(solver, lambda: state, stopping, Place("polish"))
     state = solver.start(run.best)
     q = state.model.descent.shape[-1] // 3
     descent = state.model.descent.reshape(3, q)

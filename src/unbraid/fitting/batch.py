@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,14 +13,14 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
-from unbraid.data.units import Units
-from unbraid.decouple import as_fit, check_settings
 from unbraid.errors import DataError, SettingError
+from unbraid.fitting.conclude import Case
+from unbraid.fitting.request import Request
+from unbraid.fitting.session import Place, Session
 from unbraid.methods import AlternatingMethod
 from unbraid.results.fit import Fit
 from unbraid.runtime.process import single_blas_thread
-from unbraid.solvers.loop import iterate
-from unbraid.solvers.translate import solved_for
+from unbraid.solvers.translate import constraints_solved
 
 
 def decouple_each(
@@ -42,15 +42,15 @@ def decouple_each(
     shapes = {(one.X.shape, None if one.F is None else one.F.shape, one.J is None) for one in problems}
     if len(shapes) != 1 or len(rngs) != len(problems):
         raise DataError("decouple_each needs problems of one shape, and one generator for each.")
-    began = time.perf_counter()
-    constraints = check_settings(problems[0], rank, basis, constraint, 1, None, method)
-    units = [Units.balanced(one) if method.scaled else Units.as_given(one) for one in problems]
-    samples = Samples.stacked([Samples.of(one, unit) for one, unit in zip(problems, units, strict=True)])
-    solver = method.solver(samples, basis, Projection.onto(solved_for(constraints, method.offset)))
+    requests = [Request(rank=rank, basis=basis, constraint=constraint, method=method, starts=1) for _ in problems]
+    for problem, request in zip(problems, requests, strict=True):
+        request.check(problem)
+    cases = [Case.of(*pair) for pair in zip(problems, requests, strict=True)]
+    samples = Samples.stacked([Samples.of(case.problem, case.units) for case in cases])
+    solver = method.solver(samples, basis, Projection.onto(constraints_solved(requests[0].constraints, method.offset)))
+    session = Session()
     with single_blas_thread():
-        start = partial(solver.random_start, rank, [rng.spawn(1)[0] for rng in rngs])
-        runs = iterate(solver, start, len(problems), method.stopping, began)
-        return [
-            as_fit(problem, rank, method, basis, constraints, unit, run, [run], None, began)
-            for problem, unit, run in zip(problems, units, runs, strict=True)
-        ]
+        begin = partial(solver.random_start, rank, [rng.spawn(1)[0] for rng in rngs])
+        runs = session.loop(solver, begin, method.stopping, Place("search", range(len(problems)), len(problems)))
+        fits = [case.conclude(run, [run], None) for case, run in zip(cases, runs, strict=True)]
+    return [replace(fit, seconds=session.seconds()) for fit in fits]

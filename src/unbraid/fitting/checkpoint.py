@@ -30,7 +30,7 @@ EVERY = 5.0
 """Seconds between two writings, at least."""
 SHARE = 0.02
 """Of the time, at most, goes into writing."""
-MAGIC = b"unbraid checkpoint 1\n"
+MAGIC = b"unbraid checkpoint 2\n"
 """The first line of a file. The second is a digest of the rest, the third says what is in it; the rest are pickles."""
 
 Result = TypeVar("Result")
@@ -38,12 +38,10 @@ Place = tuple[int, ...]
 """Where a unit stands among the units: its number within the one around it, that one's number before."""
 
 
-def journal_at(checkpoint: StrPath | Journal | None, problem: Problem, rng: object, **settings: object) -> Journal:
-    """The journal of a fit, with what an earlier run has written; one that is open already stays as it is."""
+def journal_at(checkpoint: StrPath | None, problem: Problem, rng: object, settings: Mapping[str, object]) -> Journal:
+    """The journal of a fit in a file, with what an earlier run has written; without a file, one that keeps nothing."""
     if checkpoint is None:
         return NOTHING_KEPT
-    if isinstance(checkpoint, Journal):
-        return checkpoint
     if not isinstance(checkpoint, str | os.PathLike):
         raise SettingError(f"checkpoint must be the path of a file, or None, got {checkpoint!r}.")
     return Checkpoint(checkpoint, {"unbraid": __version__, **fingerprint(problem, rng, settings)})
@@ -82,14 +80,13 @@ class Checkpoint(Journal):
             return self._understood(self.finished[place], {})  # type: ignore[no-any-return]
         outside = self.around, self.count
         self.around, self.count = place, 0
+        complete = False
         try:
             result = compute()
-        except KeyboardInterrupt:
-            self.closed = True
-            raise
+            complete = not interrupted(result)
         finally:
             self.around, self.count = outside
-        self.closed |= interrupted(result)
+            self.closed |= not complete
         if not self.closed:
             self._enter(place, result)
         return result
@@ -198,7 +195,7 @@ def parts(solver: object) -> dict[str, object]:
 
 
 def interrupted(result: object) -> bool:
-    """Whether Ctrl-C cut it short, or one of several."""
+    """Whether Ctrl-C cut a result short, or one of several."""
     if isinstance(result, list | tuple):
         return any(map(interrupted, result))
-    return getattr(result, "status", result) is Status.INTERRUPTED
+    return Status.INTERRUPTED in (getattr(result, "status", None), getattr(result, "cut", None))

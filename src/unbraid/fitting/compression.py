@@ -43,7 +43,7 @@ GRAM_LIMIT = 500
 OVERSAMPLING = 10
 """Columns of the random matrix beyond the directions kept."""
 WIDTH = 1 << 14
-"""Blocks as short as they get: of a sample there is much to look at."""
+"""A width that gives the shortest blocks: each sample has n·m entries."""
 ROUNDING = 1e-14
 """Shares of ‖J‖² below this are not told from none."""
 
@@ -59,7 +59,7 @@ class Compression:
     V
         (m, q), orthonormal; None: all inputs stay as they are.
     lost
-        What ‖J - U Uᵀ J V Vᵀ‖² / ‖J‖² is at most; `measured` says what it is.
+        What ‖J - U Uᵀ J V Vᵀ‖² / ‖J‖² is at most; `measure_loss` says what it is.
     """
 
     U: Array | None
@@ -91,11 +91,11 @@ class Compression:
         assert J is not None
         return Samples(X, F, J, np.ones(J.shape[1]), rows)
 
-    def measured(self, samples: SampleSet, compressed: Samples) -> float:
+    def measure_loss(self, samples: SampleSet, compressed: Samples) -> float:
         """‖J - U Uᵀ J V Vᵀ‖² / ‖J‖², what was lost of the samples when they were compressed, but for `ROUNDING`."""
         return max(1.0 - float(compressed.jacobian_norm) / float(samples.jacobian_norm), 0.0)
 
-    def lifted(self, iterates: Iterates) -> Iterates:
+    def lift(self, iterates: Iterates) -> Iterates:
         """Models of the compressed samples as models of the samples themselves."""
         W0 = iterates.W0 if self.V is None else iterates.W0 @ self.V.T
         W1 = iterates.W1 if self.U is None else self.U @ iterates.W1

@@ -1,120 +1,100 @@
-"""The work of one fit, from random starts to the best run: search, polish, all samples, smoothing."""
+"""The walk of one fit: a problem and a request in, a `Fit` out, stage after stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Self
 
-import numpy as np
-
-from unbraid.bases import Basis
-from unbraid.data.in_memory import Samples
-from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.from_values import search_values, with_slopes
-from unbraid.fitting.levels import Levels, remeasured
-from unbraid.fitting.polish import measured_anew, polish_runs
-from unbraid.fitting.search import run_from, search_starts
-from unbraid.fitting.smoothing import tuned
-from unbraid.methods import Method
-from unbraid.results.outcome import Status, Trace
-from unbraid.runtime.journal import Journal
-from unbraid.runtime.progress import Callback
-from unbraid.runtime.workers import Workers
+from unbraid.bases.projection import Projection
+from unbraid.data.problem import Problem
+from unbraid.data.streamed import sample_set
+from unbraid.fitting.conclude import Case
+from unbraid.fitting.from_values import SearchValues, with_slopes
+from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
+from unbraid.fitting.memory_plan import check_memory
+from unbraid.fitting.polish import MeasureAnew, PolishStarts
+from unbraid.fitting.request import Request
+from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
+from unbraid.fitting.session import Session, Stage
+from unbraid.fitting.smoothing import ChooseSmoothing
+from unbraid.results.fit import Fit
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.iterates import Run, Search
-from unbraid.solvers.translate import GivenModel
+from unbraid.solvers.iterates import StartingSolver
+from unbraid.solvers.translate import GivenModel, constraints_solved
 
 
-class Found(NamedTuple):
-    """What a search has found: runs, best first; those of all starts, where only some go on; what cut it short."""
+def check_fit(problem: Problem, request: Request) -> None:
+    """Refuse what cannot work, or will not fit into memory, before anything is begun."""
+    request.check(problem)
+    check_memory(problem, request)
 
-    runs: Sequence[Run]
-    starts: Sequence[Run]
-    cut: Status | None
+
+def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
+    """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
+    case = Case.of(problem.on(session.client).counting(), request)
+    setup = Setup.of(case)
+    found = session.run_all(setup.stages(session))
+    found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)
+    lift = setup.levels.lift_to_top
+    best = replace(found.best, best=lift(found.best.best, found.level))
+    starts = [replace(run, best=lift(run.best, 0)) for run in found.every_start]
+    fit = case.conclude(best, starts, found.cut)
+    notes = (*setup.levels.told, *fit.notes)
+    return replace(fit, problem=problem, seconds=session.seconds(), notes=notes)  # sample numbers are the user's
 
 
 @dataclass(frozen=True)
-class Work:
-    """What all parts of the work share.
+class Setup:
+    """What the stages of a fit work with: the second-order solver on all samples, and smaller versions of these."""
 
-    `began` is when the clock of time limits started. The `workers`, where there are some, search and polish.
-    """
+    case: Case
+    solver: GaussNewton
+    levels: Levels
 
-    method: Method
-    rank: int
-    basis: Basis
-    began: float
-    callback: Callback | None
-    journal: Journal
-    workers: Workers | None = None
+    @classmethod
+    def of(cls, case: Case) -> Self:
+        """For a problem and what was asked for."""
+        request, method, problem = case.request, case.request.method_used, case.problem
+        samples = sample_set(problem, case.units)
+        basis = request.basis_used if method.polish is None else request.basis_used.untuned()
+        projection = Projection.onto(constraints_solved(request.constraints, method.offset))
+        coupling = method.coupling.final if problem.J is not None else 1.0
+        solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
+        thins, compress = method.polish is not None, request.compression_used
+        return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, thins, compress))
 
-    def searched(self, solver: GaussNewton, starts: int, rng: np.random.Generator, init: GivenModel | None) -> Found:
-        """Starts, or a given model, through the method's sweeps, and polished where it has a polish."""
-        method, journal, samples = self.method, self.journal, solver.samples
-        workers = self.workers if isinstance(samples, Samples) else None  # others stay where they are
-        coarse: list[Run] = []
-        cut: Status | None = None
-        if init is None and not samples.has_jacobians:
-            rngs = rng.spawn(starts)
-            how = (self.began, self.callback, journal, workers)
-            runs, coarse, cut = search_values(solver, method, self.rank, rngs, *how)
+    def stages(self, session: Session) -> list[Stage]:
+        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing."""
+        method, basis = self.case.request.method_used, self.case.request.basis_used
+        searched, smooths = self.levels.solver_at(self.solver, 0), self.solver.basis is not basis
+        stages = self.search(searched, session)
+        polish = method.polish
+        if polish is None:
+            return stages
+        from_values = isinstance(stages[0], SearchValues)  # which polishes by itself
+        if not (from_values and smooths):
+            stages.append(PolishStarts(searched, polish))
+        stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
+        if smooths:
+            coupling = method.coupling
+            coupling_open = isinstance(coupling, FixedCoupling) and coupling.open
+            stages.append(ChooseSmoothing(self.levels, self.solver, coupling_open, polish.stopping.max_seconds))
+        return stages
+
+    def search(self, solver: GaussNewton, session: Session) -> list[Stage]:
+        """The stages up to the polish: random starts or a given model, on Jacobians or on values alone."""
+        request, method, samples = self.case.request, self.case.request.method_used, solver.samples
+        if request.init is None and not samples.has_jacobians:
+            return [SearchValues(solver, method, request.rank_used, session.rng.spawn(request.starts))]
+        seen = samples_to_search(samples, method) if samples.has_jacobians else with_slopes(samples, method)
+        search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
+        stages: list[Stage]
+        if request.init is None:
+            rngs = session.rng.spawn(request.starts)
+            stages = [SearchStarts(search, request.rank_used, rngs, method.stopping)]
         else:
-            seen = as_searched(samples, method) if samples.has_jacobians else with_slopes(samples, method)
-            search = method.solver(seen, solver.basis, solver.projection)
-            if init is None:
-                rngs = rng.spawn(starts)
-                runs, cut = search_starts(search, self.rank, rngs, method.stopping, self.callback, journal, workers)
-            elif method.polish is None:
-                runs, cut = run_from(search, init, rng, method.stopping, self.callback, journal)
-            else:
-                runs = [unswept(search, init)]
-            if method.polish and (seen is not samples or runs[0].best.placement.penalty() is not None):
-                runs = journal.unit(partial(measured_anew, solver, runs))
-        if method.polish is not None and cut is None and not (coarse and self._smooths(solver)):
-            runs, cut = polish_runs(solver, runs, method.polish, self.began, self.callback, journal, workers)
-        runs = sorted(runs, key=lambda run: run.objective)
-        return Found(runs, coarse or runs, cut)
-
-    def finished(self, solver: GaussNewton, levels: Levels, found: Found) -> Run:
-        """The best run on all samples, its smoothing chosen where that is open; the solver is that of all samples."""
-        best, last = found.runs[0], 0
-        if self.method.polish is not None and found.cut is None:
-            settings, last = self.method.polish, levels.affordable(solver, self.rank)
-            best = levels.climbed(solver, best, last, settings, self.began, self.callback, self.journal)
-            if best.status in (Status.INTERRUPTED, Status.OUT_OF_TIME):
-                return best
-            if self._smooths(solver):
-                here = replace(solver, samples=levels.every[last].samples)
-                best = self.journal.unit(partial(self._smoothed, here, best, settings.stopping.max_seconds))
-        if last == len(levels.every) - 1:
-            return best
-        best = replace(best, best=levels.at_top(best.best, last))
-        try:
-            return self.journal.unit(partial(remeasured, solver, best))
-        except KeyboardInterrupt:
-            return replace(best, status=Status.INTERRUPTED)
-
-    def _smooths(self, solver: GaussNewton) -> bool:
-        """Whether the basis leaves its smoothing open."""
-        return solver.basis is not self.basis
-
-    def _smoothed(self, solver: GaussNewton, best: Run, limit: float | None) -> Run:
-        coupling = self.method.coupling
-        chosen = isinstance(coupling, FixedCoupling) and coupling.open
-        return tuned(solver, best, chosen, limit, self.began, self.callback, self.journal)
-
-
-def as_searched(samples: SampleSet, method: Method) -> SampleSet:
-    """The samples as the search sees them: without gaps, and without values where the method does not look at them."""
-    if isinstance(samples, Samples):
-        samples = samples.as_filled(method.weighted)
-    return samples if method.values else samples.without_values()
-
-
-def unswept(solver: Search[Any], model: GivenModel) -> Run:
-    """The run of no sweeps that ends at a given model, projected onto the basis."""
-    nothing = np.zeros(0)
-    return Run(solver.project_model(model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
+            model = GivenModel.of(request.init, self.case.units)
+            swept = SweepFromModel(search, model, method.stopping)
+            stages = [swept if method.polish is None else TakeModel(search, model)]
+        return stages if method.polish is None else [*stages, MeasureAnew(solver, same_data=seen is samples)]

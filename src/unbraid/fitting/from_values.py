@@ -1,4 +1,4 @@
-"""The search where only values are given: rough Jacobians and few degrees of freedom, then the basis as asked for.
+"""The first stage where only values are given: rough Jacobians and few degrees of freedom, then the basis as asked for.
 
 Slopes from values are 10 to 80 % off, and what follows them closely follows their errors. So starts are searched and
 polished with few degrees of freedom first, half of them on the slopes of local linear fits and half on those of a
@@ -8,7 +8,7 @@ smooth surrogate; the best that differ are then polished with more, and so on up
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,18 +17,17 @@ from unbraid.bases import Basis, BSpline
 from unbraid.data.estimates import local_slopes, surrogate_slopes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.polish import SAME_ANGLE, measured_anew, polish_runs
-from unbraid.fitting.search import search_starts
+from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, measure_anew
+from unbraid.fitting.search import SearchStarts
+from unbraid.fitting.session import Found, Session, sort_runs
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
 from unbraid.metrics import direction_angles
-from unbraid.results.outcome import Status
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
-from unbraid.runtime.progress import Callback
-from unbraid.runtime.workers import Workers
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
 
+Slopes = Callable[[Array, Array], Array]
+"""What makes Jacobians (S, n, m) of X (S, m) and F (S, n)."""
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
 NEIGHBOURS = 3
@@ -37,54 +36,56 @@ LIFTED = 2
 """How many fits go on to the next basis."""
 
 
-def search_values(
-    solver: GaussNewton,
-    method: Method,
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    began: float,
-    callback: Callback | None,
-    journal: Journal = NOTHING_KEPT,
-    workers: Workers | None = None,
-) -> tuple[list[Run], list[Run], Status | None]:
-    """Fits of values in the solver's basis to go on from, the coarse fits of all starts, and what cut them short."""
-    cut = None
-    assert method.polish is not None
-    first, *further = [basis for basis in LADDER if basis.size < solver.basis.size] or [solver.basis]
-    coarse = replace(solver, basis=first)
-    runs: list[Run] = []
-    for k, slopes in enumerate(SLOPES):
-        some = rngs[k :: len(SLOPES)]
-        if some and cut is None:
-            search = partial(search_slopes, coarse, method, slopes, rank, some, callback, journal, workers)
-            found, cut = journal.unit(search)
-            runs += found
-    runs = journal.unit(partial(measured_anew, coarse, runs))
-    if cut is None:
-        runs, cut = polish_runs(coarse, runs, method.polish, began, callback, journal, workers)
-    runs = best = sorted(runs, key=lambda run: run.objective)
-    for basis in further:
-        if cut is None:
-            finer = replace(solver, basis=basis)
-            best = journal.unit(partial(lifted, finer, best))
-            best, cut = polish_runs(finer, best, method.polish, began, callback, journal, workers)
-            best = sorted(best, key=lambda run: run.objective)
-    return journal.unit(partial(lifted, solver, best)), runs, cut
+@dataclass(frozen=True)
+class SearchValues:
+    """First stage where only values are given: fits of them in the solver's basis, from coarse fits of all starts."""
+
+    solver: GaussNewton
+    method: Method
+    rank: int
+    rngs: Sequence[np.random.Generator]
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The best fits that differ, in the solver's basis; as `starts`, the coarse fits of all starts."""
+        assert self.method.polish is not None
+        first, *further = [basis for basis in LADDER if basis.size < self.solver.basis.size] or [self.solver.basis]
+        coarse = replace(self.solver, basis=first)
+        for k, slopes in enumerate(SLOPES):
+            if found.cut is None and self.rngs[k :: len(SLOPES)]:
+                found = session.run(partial(self.search, coarse, k, slopes), found)
+        found = session.run(MeasureAnew(coarse), found)
+        found = session.run_all([PolishStarts(coarse, self.method.polish)], found)
+        starts = found.runs
+        for basis in further:
+            finer = replace(self.solver, basis=basis)
+            found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish)], found)
+        return replace(Refine(self.solver)(session, found), starts=starts)
+
+    def search(self, solver: GaussNewton, k: int, slopes: Slopes, session: Session, found: Found) -> Found:
+        """Every so many of the starts, through the method's sweeps on slopes from the values."""
+        samples = with_slopes(solver.samples, self.method, slopes)
+        search = self.method.solver(samples, solver.basis, solver.projection)
+        rngs = self.rngs[k :: len(SLOPES)]
+        more = SearchStarts(search, self.rank, rngs, self.method.stopping)(session, Found())
+        return replace(more, runs=(*found.runs, *more.runs))
 
 
-def search_slopes(
-    solver: GaussNewton,
-    method: Method,
-    slopes: Callable[[Array, Array], Array],
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    callback: Callback | None,
-    journal: Journal,
-    workers: Workers | None,
-) -> tuple[list[Run], Status | None]:
-    """The method's sweeps on slopes from the values, and what cut them short."""
-    search = method.solver(with_slopes(solver.samples, method, slopes), solver.basis, solver.projection)
-    return search_starts(search, rank, rngs, method.stopping, callback, journal, workers)
+@dataclass(frozen=True)
+class Refine:
+    """Stage: the best runs of different directions, in the solver's basis."""
+
+    solver: GaussNewton
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """At most `LIFTED` of the runs."""
+        kept: list[Run] = []
+        for run in sort_runs(found.runs):
+            if all(direction_angles(run.best.W0[0], one.best.W0[0]).max() > SAME_ANGLE for one in kept):
+                kept.append(run)
+            if len(kept) == LIFTED:
+                break
+        kept = [replace(run, best=self.solver.placed_anew(run.best)) for run in kept]
+        return replace(found, runs=tuple(measure_anew(self.solver, kept)))
 
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:
@@ -92,25 +93,12 @@ def neighbouring_slopes(X: Array, F: Array) -> Array:
     return local_slopes(X, F, NEIGHBOURS * (X.shape[1] + 1))
 
 
-SLOPES: tuple[Callable[[Array, Array], Array], ...] = (neighbouring_slopes, surrogate_slopes)
+SLOPES: tuple[Slopes, ...] = (neighbouring_slopes, surrogate_slopes)
 """Where first Jacobians come from; starts take turns."""
 
 
-def with_slopes(
-    samples: SampleSet, method: Method, slopes: Callable[[Array, Array], Array] = neighbouring_slopes
-) -> Samples:
+def with_slopes(samples: SampleSet, method: Method, slopes: Slopes = neighbouring_slopes) -> Samples:
     """The samples with Jacobians from the values."""
     assert isinstance(samples, Samples)
     samples = samples.as_filled(method.weighted)
     return samples.with_jacobians(slopes(samples.X, samples.values))
-
-
-def lifted(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
-    """The best runs of different directions, best first, in the solver's basis."""
-    kept: list[Run] = []
-    for run in runs:
-        if all(direction_angles(run.best.W0[0], one.best.W0[0]).max() > SAME_ANGLE for one in kept):
-            kept.append(run)
-        if len(kept) == LIFTED:
-            break
-    return measured_anew(solver, [replace(run, best=solver.placed_anew(run.best)) for run in kept])

@@ -18,14 +18,11 @@ from unbraid.data.units import Units
 from unbraid.errors import DataError
 from unbraid.fitting.compression import Compression
 from unbraid.fitting.polish import settle
-from unbraid.fitting.search import observer
+from unbraid.fitting.session import Found, Place, Session, cut_of
 from unbraid.kernels.arrays import spread_out
-from unbraid.methods.base import Polish
-from unbraid.results.outcome import Status
-from unbraid.runtime.journal import Journal
-from unbraid.runtime.progress import Callback
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
+from unbraid.solvers.loop import Stopping
 
 SEARCH_SAMPLES = 1 << 14
 """So many samples are searched and polished on, where a polish follows and there are more."""
@@ -63,7 +60,7 @@ class Levels:
         if compression is not None:
             small = compression.apply(samples)
             every.insert(0, Level(small, compression))
-            told.append(compressed_words(samples, small, compression.measured(samples, small)))
+            told.append(describe_compression(samples, small, compression.measure_loss(samples, small)))
         if compress is True and len(every) == 1:
             lacks = "has none" if not samples.has_jacobians else f"has J of {samples.n} × {samples.m} entries"
             raise DataError(
@@ -72,7 +69,7 @@ class Levels:
             )
         smallest = every[0].samples
         if thins and (smallest.size > SEARCH_SAMPLES or not searchable(smallest)):
-            every.insert(0, Level(thinned(problem, smallest, units)))
+            every.insert(0, Level(thin(problem, smallest, units)))
         if every[0].samples.size < samples.size:
             told.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
         return cls(tuple(every), tuple(told))
@@ -82,16 +79,16 @@ class Levels:
         """The samples that the search sees."""
         return self.every[0].samples
 
-    def lifted(self, iterates: Iterates, k: int) -> Iterates:
+    def lift(self, iterates: Iterates, k: int) -> Iterates:
         """Models of level k as models of the next larger one."""
         here, above = self.every[k], self.every[k + 1]
-        iterates = iterates if here.by is None else here.by.lifted(iterates)
+        iterates = iterates if here.by is None else here.by.lift(iterates)
         return replace(iterates, placement=iterates.placement.of_samples(here.samples.size, above.samples.size))
 
-    def at_top(self, iterates: Iterates, k: int = 0) -> Iterates:
+    def lift_to_top(self, iterates: Iterates, k: int = 0) -> Iterates:
         """Models of level k as models of the samples themselves."""
         for below in range(k, len(self.every) - 1):
-            iterates = self.lifted(iterates, below)
+            iterates = self.lift(iterates, below)
         return iterates
 
     def affordable(self, solver: GaussNewton, rank: int) -> int:
@@ -99,33 +96,51 @@ class Levels:
         costs = [rank * (level.samples.n + level.samples.m + solver.basis.size) for level in self.every]
         return max(k for k, unknowns in enumerate(costs) if k == 0 or unknowns <= solver.dense_limit)
 
-    def climbed(
-        self,
-        solver: GaussNewton,
-        run: Run,
-        last: int,
-        settings: Polish,
-        began: float,
-        callback: Callback | None,
-        journal: Journal,
-    ) -> Run:
-        """The best run of the smallest level, settled on each level up to the last one; the solver's samples change."""
-        for k in range(1, last + 1):
-            here = replace(solver, samples=self.every[k].samples)
-            run = replace(run, best=self.lifted(run.best, k - 1))
-            try:
-                run = journal.unit(partial(remeasured, here, run))
-            except KeyboardInterrupt:
-                run = replace(run, status=Status.INTERRUPTED)
-            else:
-                watch = partial(observer, callback, "all samples", range(1), 1, earlier=[run.objective])
-                [run] = settle(here, [run], settings.stopping, began, watch, journal)
-            if run.status in (Status.INTERRUPTED, Status.OUT_OF_TIME):
-                return replace(run, best=self.at_top(run.best, k))
-        return run
+    def solver_at(self, solver: GaussNewton, k: int) -> GaussNewton:
+        """The solver on the samples of level k."""
+        return replace(solver, samples=self.every[k].samples)
 
 
-def remeasured(solver: GaussNewton, run: Run) -> Run:
+@dataclass(frozen=True)
+class ClimbLevels:
+    """Stage: the best run of the smallest level, settled on each larger one that can be afforded."""
+
+    levels: Levels
+    solver: GaussNewton
+    stopping: Stopping
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The best run on the largest level that can be afforded, or as far as it came."""
+        for k in range(1, self.levels.affordable(self.solver, len(found.best.best.W0[0])) + 1):
+            if found.cut is None:
+                found = session.run(partial(self.settle_on, k), found)
+        return found
+
+    def settle_on(self, k: int, session: Session, found: Found) -> Found:
+        """The best run lifted to level k, and settled there."""
+        solver = self.levels.solver_at(self.solver, k)
+        run = measure(solver, replace(found.best, best=self.levels.lift(found.best.best, k - 1)))
+        [run] = settle(session, solver, [run], self.stopping, Place("all samples", best=run.objective))
+        return found.narrow(run, k, cut_of([run]))
+
+
+@dataclass(frozen=True)
+class MeasureOnAllSamples:
+    """Last stage, also where something cut the others short: the best run on the samples themselves."""
+
+    levels: Levels
+    solver: GaussNewton
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The best run, with the objective that it has on all samples."""
+        top = len(self.levels.every) - 1
+        if found.level == top:
+            return found
+        run = replace(found.best, best=self.levels.lift_to_top(found.best.best, found.level))
+        return found.narrow(measure(self.solver, run), top, found.cut)
+
+
+def measure(solver: GaussNewton, run: Run) -> Run:
     """A run with the objective that it has on the solver's samples."""
     return replace(run, objective=float(solver.objective(run.best)[0]))
 
@@ -135,7 +150,7 @@ def searchable(samples: SampleSet) -> bool:
     return isinstance(samples, Samples) or (samples.has_jacobians and samples.complete)
 
 
-def thinned(problem: Problem, samples: SampleSet, units: Units) -> Samples:
+def thin(problem: Problem, samples: SampleSet, units: Units) -> Samples:
     """Some of the samples, in memory."""
     which = spread_out(samples.size, SEARCH_SAMPLES)
     if isinstance(samples, Samples) and samples.complete:
@@ -143,7 +158,7 @@ def thinned(problem: Problem, samples: SampleSet, units: Units) -> Samples:
     return Samples.of(problem.take(which), units)
 
 
-def compressed_words(samples: SampleSet, small: Samples, lost: float) -> str:
+def describe_compression(samples: SampleSet, small: Samples, lost: float) -> str:
     """What compression has left out, in a sentence."""
     share = "nothing" if lost < 1e-12 else f"{100.0 * lost:.2g} % of their squares"
     return (

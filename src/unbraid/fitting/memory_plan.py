@@ -12,16 +12,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from unbraid.data.blocks import IN_MEMORY_ENTRIES, KEPT_ENTRIES, block_length
+from unbraid.data.problem import Problem
 from unbraid.errors import MemoryPlanError, SettingError
+from unbraid.fitting.compression import GRAM_LIMIT, OVERSAMPLING, sizes_kept
 from unbraid.fitting.levels import SEARCH_SAMPLES
-from unbraid.fitting.polish import BATCH_ENTRIES as POLISH_BATCH
-from unbraid.fitting.search import BATCH_ENTRIES as SEARCH_BATCH
+from unbraid.fitting.polish import POLISH_ENTRIES
+from unbraid.fitting.request import Request
+from unbraid.fitting.search import SEARCH_ENTRIES
 from unbraid.kernels.arrays import BLOCK_ENTRIES
 from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
+from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 Kind = Literal["memory", "memory map", "Dask"]
 Phase = Literal["always", "compress", "search", "polish", "all samples"]
@@ -80,9 +84,33 @@ class Sizes:
     starts: int = 16
     sweeps: Sweeps = "alternating"
     polished: int = 4
-    dense_limit: int = 3000
+    dense_limit: int = DENSE_LIMIT
     subsample: int | None = SEARCH_SAMPLES
     compressed: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, request: Request, rank: int) -> Self:
+        """Of a fit of so many branches."""
+        method, compress, small = request.method_used, request.compression_used, None
+        if compress is not False and problem.J is not None and problem.complete:
+            small = sizes_kept(problem.n, problem.m, problem.S, rank, compress is True)
+        lengths = getattr(problem.home, "lengths", (0,))
+        return cls(
+            S=problem.S,
+            n=problem.n,
+            m=problem.m,
+            rank=rank,
+            size=request.basis_used.size,
+            values=problem.F is not None,
+            jacobians=problem.J is not None,
+            kind="memory" if problem.in_memory else "memory map" if problem.home is None else "Dask",
+            block=max(lengths),
+            starts=request.starts,
+            sweeps=method.sweeps,
+            polished=0 if method.polish is None else method.polish.at_once,
+            subsample=SEARCH_SAMPLES if method.polish is not None else None,
+            compressed=None if small is None else (small[0][1], small[1][1]),
+        )
 
     @property
     def per_sample(self) -> int:
@@ -155,6 +183,12 @@ class Plan:
         return "\n".join(lines)
 
 
+def check_memory(problem: Problem, request: Request) -> None:
+    """Refuse a fit that will not fit into memory, with advice; where the rank is open, if not even one branch does."""
+    rank = 1 if isinstance(request.rank, str) else request.rank_used
+    plan(Sizes.of(problem, request, rank)).check(as_bytes(request.max_memory))
+
+
 def plan(sizes: Sizes) -> Plan:
     """What the fit needs."""
     return Plan(tuple(need for need in needs(sizes) if need.size > 0))
@@ -191,8 +225,10 @@ def of_compression(sizes: Sizes) -> Iterator[Need]:
     """Finding subspaces, and what is left of the samples."""
     assert sizes.compressed is not None
     p, q = sizes.compressed
-    sides = [(full, min(full, 500, kept + 10)) for full, kept in ((sizes.n, p), (sizes.m, q)) if kept < full]
-    products = sum(full * (full if full <= 500 else columns) for full, columns in sides)
+    sides = [
+        (full, min(full, GRAM_LIMIT, kept + OVERSAMPLING)) for full, kept in ((sizes.n, p), (sizes.m, q)) if kept < full
+    ]
+    products = sum(full * (full if full <= GRAM_LIMIT else columns) for full, columns in sides)
     yield Need("compress", "products that span subspaces", 8 * 6 * products, "")
     yield Need("compress", "Jacobians of a block", 8 * 4 * of_block(sizes.S, sizes.n * sizes.m), "")
     small = sizes.S * (p + q + p * q)
@@ -202,7 +238,7 @@ def of_compression(sizes: Sizes) -> Iterator[Need]:
 def of_search(sizes: Sizes) -> Iterator[Need]:
     """Sweeps from random starts."""
     (n, m), r, K, S = sizes.sides, sizes.rank, sizes.size, sizes.searched
-    batch = min(sizes.starts, max(1, SEARCH_BATCH // (r * S)))
+    batch = min(sizes.starts, max(1, SEARCH_ENTRIES // (r * S)))
     fewer = "lower the rank"
     yield Need("search", "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), fewer)
     if sizes.jacobians:
@@ -220,7 +256,7 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
 def of_polish(sizes: Sizes) -> Iterator[Need]:
     """Gauss–Newton steps: of some starts at once, then of the best one on all there is, where that is affordable."""
     S, K, r = sizes.searched, sizes.size, sizes.rank
-    batch = min(sizes.starts, sizes.polished, max(1, POLISH_BATCH // (S * r * (sizes.sides[1] + K))))
+    batch = min(sizes.starts, sizes.polished, max(1, POLISH_ENTRIES // (S * r * (sizes.sides[1] + K))))
     yield from of_steps("polish", sizes, sizes.sides, batch)
     smaller = sizes.searched < sizes.S or sizes.compressed is not None
     if smaller and r * (sizes.n + sizes.m + K) <= sizes.dense_limit:

@@ -1,24 +1,26 @@
-"""From the search to the minimiser: which starts are worth Gauss–Newton steps, and when enough have had them."""
+"""The second stage, from the search to the minimiser: which starts are worth Gauss–Newton steps, and when enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from unbraid.fitting.search import observer, on_this_clock, parts, time_of_day
+from unbraid.data.in_memory import Samples
+from unbraid.fitting.search import batches
+from unbraid.fitting.session import Found, Place, Session, cut_of, session_elsewhere, time_of_day
 from unbraid.methods.base import Polish
 from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Status, Trace
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
+from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.process import single_blas_thread
-from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.workers import Workers
+from unbraid.runtime.progress import Progress
+from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Observe, Stopping, iterate
+from unbraid.solvers.loop import Stopping
 
 EXACT = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -31,143 +33,118 @@ SETTLING_ROUNDS, SETTLING_STEPS = 1, 20
 """How often knots are placed on the directions a start ended with, and steps it gets after each placement."""
 FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
-BATCH_ENTRIES = 1 << 20
+SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
+"""Steps of a start while its knots settle, at most."""
+POLISH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
 
-def polish_runs(
-    solver: GaussNewton,
-    runs: Sequence[Run],
-    settings: Polish,
-    began: float,
-    callback: Callback | None = None,
-    journal: Journal = NOTHING_KEPT,
-    workers: Workers | None = None,
-) -> tuple[list[Run], Status | None]:
-    """Polish the promising distinct runs until one is exact or two agree; all runs come back, polished or not.
+@dataclass(frozen=True)
+class PolishStarts:
+    """Stage: Gauss–Newton steps for the promising distinct runs, until one is exact or two agree.
 
-    `began` is when the clock of the time limit started. Returns also what cut the work short, if anything did.
-    Second members of the groups of like starts come last: they are polished only to confirm. Where workers are given,
-    they do it.
+    All runs come back, polished or not. Second members of the groups of like starts come last: they are polished only
+    to confirm.
     """
-    order = promising(runs)[: settings.candidates]
-    entries = solver.samples.size * runs[0].best.W0.shape[1] * (solver.samples.m + solver.basis.size)
-    at_once = max(1, min(settings.at_once, BATCH_ENTRIES // entries))
-    result = [replace(run, finished=False) for run in runs]
-    bests, stopping = [runs[i].best for i in order], settings.stopping
-    how = (solver, bests, at_once, stopping, began, callback, journal)
-    ahead = None if workers is None else polished_ahead(*how, workers)
-    for first in range(0, len(order), at_once):
-        chunk = order[first : first + at_once]
-        here, earlier = range(first, first + len(chunk)), [run.objective for run in result]
-        watch = partial(observer, callback, "polish", here, len(order), earlier=earlier)
-        try:
-            if ahead is None:
-                polished = polish_some(solver, bests[first : first + at_once], stopping, began, watch, journal)
-            else:
-                polished = next(ahead)
-        except KeyboardInterrupt:
-            return result, Status.INTERRUPTED
-        for i, run in zip(chunk, polished, strict=True):
-            result[i] = continued(runs[i], run)
-        cut = {run.status for run in polished} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
-        if cut:
-            return result, cut.pop()
-        if enough([result[i] for i in order[: first + at_once]]):
-            break
-    return result, None
+
+    solver: GaussNewton
+    settings: Polish
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """Group after group; by workers, as many groups at the same time as keep all of them busy."""
+        order = promising(found.runs)[: self.settings.candidates]
+        size, polish = self.group_size(found), partial(self.polish_group, order)
+        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
+            polish = partial(self.polish_groups, order, Shared(self.solver))
+            size *= max(1, session.engaged() // size)
+        found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
+        for batch in batches(len(order), size):
+            found = session.run(partial(polish, batch), found)
+            if found.cut is not None or enough([run for run in found.runs if run.finished]):
+                break
+        return found
+
+    def group_size(self, found: Found) -> int:
+        """How many runs are polished as one batch."""
+        samples = self.solver.samples
+        entries = samples.size * found.best.best.W0.shape[1] * (samples.m + self.solver.basis.size)
+        return max(1, min(self.settings.at_once, int(POLISH_ENTRIES // entries)))
+
+    def polish_group(self, order: Sequence[int], batch: range, session: Session, found: Found) -> Found:
+        """Polish the runs `order[batch]` as one batch."""
+        which = order[batch.start : batch.stop]
+        place = Place("polish", batch, len(order), best=min(run.objective for run in found.runs))
+        bests = [found.runs[i].best for i in which]
+        return enter_polished(found, which, polish(session, self.solver, bests, self.settings.stopping, place))
+
+    def polish_groups(
+        self, order: Sequence[int], solver: Shared[GaussNewton], batch: range, session: Session, found: Found
+    ) -> Found:
+        """Polish the runs `order[batch]` by workers, and take over group by group until there are enough."""
+        which, began = order[batch.start : batch.stop], time_of_day(session.began)
+        group, stopping = self.group_size(found), self.settings.stopping
+        parts = list(batches(len(batch), min(group, -(-len(batch) // session.engaged()))))
+        pieces = [([found.runs[i].best for i in which[part.start : part.stop]], stopping, began) for part in parts]
+
+        def progress(results: dict[int, list[Run]]) -> Progress:
+            done, steps = batch.start + sum(map(len, results.values())), stopping.max_sweeps + SETTLING
+            return Progress("polish", done * steps, len(order) * steps, len(order) - done)
+
+        results = session.spread(polish_elsewhere, pieces, solver, progress)
+        if len(results) < len(pieces):
+            return replace(found, cut=Status.INTERRUPTED)
+        runs = [run for k in sorted(results) for run in results[k]]
+        for part in batches(len(batch), group):
+            found = enter_polished(found, which[part.start : part.stop], runs[part.start : part.stop])
+            if found.cut is not None or enough([run for run in found.runs if run.finished]):
+                break
+        return found
 
 
-def polish_some(
-    solver: GaussNewton,
-    bests: Sequence[Iterates],
-    stopping: Stopping,
-    began: float,
-    watch: Callable[..., Observe | None],
-    journal: Journal,
+def enter_polished(found: Found, which: Sequence[int], polished: Sequence[Run]) -> Found:
+    """What was found with some of its runs polished."""
+    runs = list(found.runs)
+    for i, run in zip(which, polished, strict=True):
+        runs[i] = continue_run(runs[i], run)
+    return replace(found, runs=tuple(runs), cut=cut_of(polished))
+
+
+def polish(
+    session: Session, solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, place: Place
 ) -> list[Run]:
-    """Some starts, polished and settled as one batch."""
-    start = partial(solver.start, Iterates.join(bests))
-    observe = watch(stopping=stopping, after=(SETTLING_ROUNDS + 1) * SETTLING_STEPS)
-    polished = iterate(solver, start, len(bests), stopping, began, observe, journal)
-    return settle(solver, polished, stopping, began, watch, journal)
+    """Polish and settle models as one batch."""
+    begin = partial(solver.start, Iterates.join(bests))
+    runs = session.loop(solver, begin, stopping, replace(place, after=SETTLING))
+    return settle(session, solver, runs, stopping, place)
 
 
-def polished_ahead(
-    solver: GaussNewton,
-    bests: Sequence[Iterates],
-    at_once: int,
-    stopping: Stopping,
-    began: float,
-    callback: Callback | None,
-    journal: Journal,
-    workers: Workers,
-) -> Iterator[list[Run]]:
-    """Group after group of `at_once` starts, polished by workers.
-
-    As many groups as keep all of them busy are polished at the same time, though the first may turn out to be enough.
-    """
-    count: int = journal.unit(lambda: workers.count)  # another run may find others
-    steps = stopping.max_sweeps + (SETTLING_ROUNDS + 1) * SETTLING_STEPS
-    done = 0
-
-    def tick(size: int) -> None:
-        nonlocal done
-        done = min(done + size, len(bests))
-        if callback is not None:
-            callback(Progress("polish", done * steps, len(bests) * steps, len(bests) - done))
-
-    for several in parts(bests, max(1, count // at_once) * at_once):
-        size = min(at_once, -(-len(several) // count))
-        chunks = [(some, stopping, time_of_day(began)) for some in parts(several, size)]
-        found = journal.unit(partial(workers.map, polish_there, chunks, partial(tick, size), (solver,)))
-        yield from map(list, parts([run for some in found for run in some], at_once))
-
-
-def polish_there(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
-    """As `polish_some`, wherever this is; `began` is a time of day."""
+def polish_elsewhere(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
+    """Polish and settle models in the process of a worker; `began` is a time of day."""
     with single_blas_thread():
-        return polish_some(solver, bests, stopping, on_this_clock(began), unobserved, NOTHING_KEPT)
+        place = Place("polish", range(len(bests)), len(bests))
+        return polish(session_elsewhere(began), solver, bests, stopping, place)
 
 
-def unobserved(**_: object) -> None:
-    """Nobody is told."""
-
-
-def measured_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
-    """Runs of a search on other data, with the objective they have on the solver's; what they did is no part of it."""
-    nothing = Trace(np.zeros(0), np.zeros(0), ())
-    return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
-
-
-def settle(
-    solver: GaussNewton,
-    runs: Sequence[Run],
-    polished: Stopping,
-    began: float,
-    watch: Callable[..., Observe | None],
-    journal: Journal,
-) -> list[Run]:
-    """Polished runs whose knots and directions belong to each other, and whose knots span just their inputs.
+def settle(session: Session, solver: GaussNewton, runs: Sequence[Run], polished: Stopping, place: Place) -> list[Run]:
+    """Make knots and directions of polished runs belong to each other, and knots span just their inputs.
 
     Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
     more steps, and so on for some rounds; in the last one directions stay, so that knots end on the final inputs.
     Only then can runs be compared: on knots that do not fit its inputs a run can look better than it is. Ctrl-C leaves
     the runs as they are by then.
     """
-    settled = list(runs)
     stopping = Stopping(max_sweeps=SETTLING_STEPS, tolerance=1e-6, max_seconds=polished.max_seconds)
+    settled = list(runs)
     for k in range(SETTLING_ROUNDS + 1):
         last = k == SETTLING_ROUNDS
-        before, after = polished.max_sweeps + k * SETTLING_STEPS, (SETTLING_ROUNDS - k) * SETTLING_STEPS
-        try:
-            final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
-            start = partial(start_anew, final, Iterates.join([run.best for run in settled]))
-            observe = watch(stopping=stopping, before=before, after=after)
-            ended = iterate(final, start, len(settled), stopping, began, observe, journal)
-        except KeyboardInterrupt:
+        final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
+        begin = partial(start_anew, final, Iterates.join([run.best for run in settled]))
+        before, after = polished.max_sweeps + k * SETTLING_STEPS, SETTLING - (k + 1) * SETTLING_STEPS
+        there = replace(place, before=before, after=after)
+        ended = attempt(partial(session.loop, final, begin, stopping, there), list[Run])
+        if not ended:
             return [replace(run, status=Status.INTERRUPTED) for run in settled]
-        settled = [settled_in(*pair, all_free=not last) for pair in zip(settled, ended, strict=True)]
+        settled = [settle_run(*pair, not last) for pair in zip(settled, ended, strict=True)]
         if any(run.status is Status.INTERRUPTED for run in ended):
             break
     return settled
@@ -178,17 +155,40 @@ def start_anew(solver: GaussNewton, iterates: Iterates) -> GaussNewtonState:
     return solver.start(solver.placed_anew(iterates))
 
 
-def settled_in(before: Run, after: Run, all_free: bool) -> Run:
+def measure_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
+    """Runs of a search on other data, with the objective they have on the solver's; what they did is no part of it."""
+    nothing = Trace(np.zeros(0), np.zeros(0), ())
+    return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
+
+
+@dataclass(frozen=True)
+class MeasureAnew:
+    """Stage: runs of a search with the objective that they have for the solver.
+
+    It differs where the search saw other data than the solver's, and where a penalty counts, which sweeps do not see.
+    """
+
+    solver: GaussNewton
+    same_data: bool = False
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The same runs, measured where that makes a difference."""
+        if self.same_data and found.best.best.placement.penalty_root() is None:
+            return found
+        return replace(found, runs=tuple(measure_anew(self.solver, found.runs)))
+
+
+def settle_run(before: Run, after: Run, all_free: bool) -> Run:
     """A run and a round of its settling as one; a round of all unknowns that converges makes up for spent steps.
 
     Ctrl-C may come when knots have been placed and the other unknowns have not followed: the better one is kept.
     """
     if after.status is Status.INTERRUPTED:
         better = min(before, after, key=lambda run: run.objective)
-        return replace(better, status=Status.INTERRUPTED, trace=joined_traces(before, after))
+        return replace(better, status=Status.INTERRUPTED, trace=join_traces(before, after))
     spent = before.status is Status.OUT_OF_SWEEPS and all_free and after.status.converged
     status = after.status if spent or still_falling(after) else before.status
-    return replace(after, status=status, trace=joined_traces(before, after))
+    return replace(after, status=status, trace=join_traces(before, after))
 
 
 def still_falling(run: Run) -> bool:
@@ -222,15 +222,15 @@ def enough(runs: Sequence[Run]) -> bool:
     return others[0].objective <= (1.0 + AGREEMENT) * best.objective or alike(best, others[0])
 
 
-def continued(search: Run, polished: Run) -> Run:
+def continue_run(search: Run, polished: Run) -> Run:
     """A run and its polish as one; a polish that gained nothing is forgotten."""
     if polished.objective > search.objective:
         return replace(search, status=polished.status, finished=True)
-    trace = replace(joined_traces(search, polished), search=search.trace.sweeps)
+    trace = replace(join_traces(search, polished), search=search.trace.sweeps)
     return replace(polished, trace=trace, finished=True)
 
 
-def joined_traces(first: Run, second: Run) -> Trace:
+def join_traces(first: Run, second: Run) -> Trace:
     """What happened in two runs, one after the other."""
     before, after = first.trace, second.trace
     return Trace(

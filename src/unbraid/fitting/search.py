@@ -1,184 +1,131 @@
-"""Many random starts: batched where the samples are few, one after another where they are many, or spread over workers.
+"""The first stage: random starts, or a given model, through a method's sweeps.
 
-The result does not depend on how starts are batched, nor on who runs them. Clocks of two machines have nothing in
-common but the time of day, so that is what time limits travel in.
+Starts are batched where the samples are few, run one after another where they are many, or spread over workers. The
+result does not depend on how starts are batched, nor on who runs them.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from unbraid.results.outcome import Status
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
+from unbraid.data.in_memory import Samples
+from unbraid.data.sample_set import SampleSet
+from unbraid.fitting.session import Found, Place, Session, cut_of, session_elsewhere, time_of_day
+from unbraid.methods import Method
+from unbraid.results.outcome import Status, Trace
 from unbraid.runtime.process import single_blas_thread
-from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.workers import Workers
-from unbraid.solvers.iterates import Run, Search
-from unbraid.solvers.loop import Observe, Stopping, iterate
+from unbraid.runtime.progress import Progress
+from unbraid.runtime.workers import Shared
+from unbraid.solvers.iterates import Run, StartingSolver
+from unbraid.solvers.loop import Stopping
 from unbraid.solvers.translate import GivenModel
 
-BATCH_ENTRIES = 1 << 17
+SEARCH_ENTRIES = 1 << 17
 """Entries of (starts, r, S) in one batch: 1 MB of float64. Beyond a core's cache batching gains nothing."""
 
 
-def run_starts(
-    solver: Search[Any],
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    stopping: Stopping,
-    callback: Callback | None = None,
-    journal: Journal = NOTHING_KEPT,
-) -> tuple[list[Run], Status | None]:
-    """Run one random start per generator. The result does not depend on how they are batched.
+@dataclass(frozen=True)
+class SearchStarts:
+    """Stage: one random start per generator, through the sweeps of a solver."""
 
-    Returns the runs, and what cut the search short (Ctrl-C, the time limit), if anything did. Starts
-    that had not begun by then are missing.
-    """
-    batch = max(1, BATCH_ENTRIES // (rank * solver.samples.size))
-    began = journal.began(time.perf_counter())
-    runs: list[Run] = []
-    for first in range(0, len(rngs), batch):
-        chunk = rngs[first : first + batch]
-        here, earlier = range(first, first + len(chunk)), [run.objective for run in runs]
-        observe = observer(callback, "search", here, len(rngs), stopping, earlier)
-        try:
-            start = partial(solver.random_start, rank, chunk)
-            runs += map(solver.finish, iterate(solver, start, len(chunk), stopping, began, observe, journal))
-        except KeyboardInterrupt:
-            if not runs:
-                raise
-            return runs, Status.INTERRUPTED
-        cut = {run.status for run in runs} & {Status.INTERRUPTED, Status.OUT_OF_TIME}
-        if cut:
-            return runs, cut.pop()
-    return runs, None
+    solver: StartingSolver[Any]
+    rank: int
+    rngs: Sequence[np.random.Generator]
+    stopping: Stopping
 
+    def __call__(self, session: Session, found: Found) -> Found:
+        """Runs of all starts; where something cuts them short, of those that had begun by then."""
+        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
+            return session.run(partial(self.spread, session.workers.count), found)
+        for batch in batches(len(self.rngs), self.batch_size):
+            if found.cut is None:
+                found = session.run(partial(self.search_batch, batch), found)
+        return found
 
-def run_from(
-    solver: Search[Any],
-    model: GivenModel,
-    rng: np.random.Generator,
-    stopping: Stopping,
-    callback: Callback | None = None,
-    journal: Journal = NOTHING_KEPT,
-) -> tuple[list[Run], Status | None]:
-    """Run the one start that begins at a given model."""
-    start = partial(solver.start_from, model, rng)
-    observe = observer(callback, "search", range(1), 1, stopping, [])
-    runs = iterate(solver, start, 1, stopping, journal.began(time.perf_counter()), observe, journal)
-    return [solver.finish(run) for run in runs], None
+    @property
+    def batch_size(self) -> int:
+        """How many starts run at the same time."""
+        return max(1, SEARCH_ENTRIES // (self.rank * self.solver.samples.size))
 
+    def search_batch(self, batch: range, session: Session, found: Found) -> Found:
+        """Some of the starts as one batch, beside those that were found earlier."""
+        rngs = self.rngs[batch.start : batch.stop]
+        lowest = min((run.objective for run in found.runs), default=np.inf)
+        place = Place("search", batch, len(self.rngs), best=lowest)
+        runs = session.loop(self.solver, partial(self.solver.random_start, self.rank, rngs), self.stopping, place)
+        runs = [self.solver.finish(run) for run in runs]
+        return Found((*found.runs, *runs), cut=cut_of(runs))
 
-def observer(
-    callback: Callback | None,
-    phase: str,
-    batch: range,
-    starts: int,
-    stopping: Stopping,
-    earlier: Sequence[float],
-    before: int = 0,
-    after: int = 0,
-) -> Observe | None:
-    """Turn what the loop tells of one batch of the starts into progress over all of them.
+    def spread(self, workers: int, session: Session, found: Found) -> Found:
+        """All starts by workers; progress is told as groups of starts come back."""
+        groups = list(batches(len(self.rngs), min(self.batch_size, -(-len(self.rngs) // workers))))
+        began = time_of_day(session.began)
+        pieces = [(self.rank, self.rngs[group.start : group.stop], self.stopping, began) for group in groups]
+        runs = session.spread(search_elsewhere, pieces, Shared(self.solver), self.progress)
+        ended = [run for k in sorted(runs) for run in runs[k]]
+        return Found(tuple(ended), cut=Status.INTERRUPTED if len(runs) < len(pieces) else cut_of(ended))
 
-    `before` and `after` are steps of each start in other loops of the same phase.
-    """
-    if callback is None:
-        return None
-    most = stopping.max_sweeps
-    each = before + most + after
-
-    def observe(sweep: int, running: int, best: float) -> None:
-        done = batch.start * each + len(batch) * before + (len(batch) - running) * most + running * sweep
-        callback(Progress(phase, done, starts * each, running, min(best, *earlier, np.inf)))
-
-    return observe
+    def progress(self, runs: dict[int, list[Run]]) -> Progress:
+        """What is told as runs come back from workers."""
+        done = [run.objective for some in runs.values() for run in some]
+        most, left = self.stopping.max_sweeps, len(self.rngs) - len(done)
+        return Progress("search", len(done) * most, len(self.rngs) * most, left, min(done))
 
 
-Part = TypeVar("Part")
-
-
-def search_starts(
-    solver: Search[Any],
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    stopping: Stopping,
-    callback: Callback | None = None,
-    journal: Journal = NOTHING_KEPT,
-    workers: Workers | None = None,
-) -> tuple[list[Run], Status | None]:
-    """As `run_starts`, and by workers where there are some: progress then is told as chunks of starts come back.
-
-    Ctrl-C leaves what has come back by then. A journal keeps the search of workers as a whole.
-    """
-    if workers is None:
-        return run_starts(solver, rank, rngs, stopping, callback, journal)
-    began = time_of_day(journal.began(time.perf_counter()))
-    return journal.unit(partial(spread_starts, solver, rank, rngs, stopping, began, callback, workers))
-
-
-def spread_starts(
-    solver: Search[Any],
-    rank: int,
-    rngs: Sequence[np.random.Generator],
-    stopping: Stopping,
-    began: float,
-    callback: Callback | None,
-    workers: Workers,
-) -> tuple[list[Run], Status | None]:
-    """Run one random start per generator, as many at a time as suit the workers."""
-    batch = max(1, BATCH_ENTRIES // (rank * solver.samples.size))
-    chunks = parts(rngs, min(batch, -(-len(rngs) // workers.count)))
-    found: dict[int, list[Run]] = {}
-
-    def enter(k: int, runs: list[Run]) -> None:
-        found[k] = runs
-        if callback is not None:
-            done = [run.objective for some in found.values() for run in some]
-            most, left = stopping.max_sweeps, len(rngs) - len(done)
-            callback(Progress("search", len(done) * most, len(rngs) * most, left, min(done)))
-
-    cut = None
-    try:
-        workers.each(run_some, [(rank, chunk, stopping, began) for chunk in chunks], enter, shared=(solver,))
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        cut = Status.INTERRUPTED
-    runs = [run for k in sorted(found) for run in found[k]]
-    if cut is None and any(run.status is Status.OUT_OF_TIME for run in runs):
-        cut = Status.OUT_OF_TIME
-    return runs, cut
-
-
-def run_some(
-    solver: Search[Any], rank: int, rngs: Sequence[np.random.Generator], stopping: Stopping, began: float
+def search_elsewhere(
+    solver: StartingSolver[Any], rank: int, rngs: Sequence[np.random.Generator], stopping: Stopping, began: float
 ) -> list[Run]:
-    """A chunk of starts, wherever this is; `began` is a time of day.
+    """A group of starts in the process of a worker; `began` is a time of day.
 
-    A generator may be that of a caller in the same process, and the chunk may be run once more.
+    A generator may be that of a caller in the same process, and the group may be run once more: both see a copy.
     """
+    search = SearchStarts(solver, rank, deepcopy(rngs), stopping)
     with single_blas_thread():
-        start = partial(solver.random_start, rank, deepcopy(rngs))
-        return [solver.finish(run) for run in iterate(solver, start, len(rngs), stopping, on_this_clock(began))]
+        return list(search.search_batch(range(len(rngs)), session_elsewhere(began), Found()).runs)
 
 
-def parts(several: Sequence[Part], size: int) -> list[Sequence[Part]]:
-    """The items in groups of a size, but for the last, which may be smaller."""
-    return [several[first : first + size] for first in range(0, len(several), size)]
+@dataclass(frozen=True)
+class SweepFromModel:
+    """Stage: a given model through the sweeps of a solver."""
+
+    solver: StartingSolver[Any]
+    model: GivenModel
+    stopping: Stopping
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The one run that begins at the model."""
+        begin = partial(self.solver.start_from, self.model, session.rng)
+        runs = [self.solver.finish(run) for run in session.loop(self.solver, begin, self.stopping, Place("search"))]
+        return Found(tuple(runs), cut=cut_of(runs))
 
 
-def time_of_day(began: float) -> float:
-    """A moment of this machine's `time.perf_counter` as one of `time.time`."""
-    return time.time() - (time.perf_counter() - began)
+@dataclass(frozen=True)
+class TakeModel:
+    """Stage: a given model, projected onto the basis, as a run of no sweeps."""
+
+    solver: StartingSolver[Any]
+    model: GivenModel
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The run."""
+        nothing = np.zeros(0)
+        run = Run(self.solver.project_model(self.model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
+        return Found((run,))
 
 
-def on_this_clock(began: float) -> float:
-    """And back, on any machine."""
-    return time.perf_counter() - (time.time() - began)
+def samples_to_search(samples: SampleSet, method: Method) -> SampleSet:
+    """The samples as a search sees them: without gaps, and without values where the method does not look at them."""
+    if isinstance(samples, Samples):
+        samples = samples.as_filled(method.weighted)
+    return samples if method.values else samples.without_values()
+
+
+def batches(count: int, size: int) -> Iterator[range]:
+    """The numbers below `count` in ranges of a size, but for the last, which may be shorter."""
+    return (range(first, min(first + size, count)) for first in range(0, count, size))

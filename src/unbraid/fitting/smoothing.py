@@ -1,4 +1,4 @@
-"""The last part of a polish where a basis leaves its smoothing open: strengths by cross-validation, then more steps.
+"""The stage where a basis leaves its smoothing open: strengths by cross-validation, then more steps.
 
 With directions and W1 given, the model is linear in the coefficients of all branches together, and the strengths of
 their penalties are those of least generalised cross-validation score of the whole fit. The score counts all equations
@@ -18,70 +18,67 @@ from functools import partial
 import numpy as np
 
 from unbraid.bases.smoothing import REACH, PlacedSmoothing
-from unbraid.fitting.polish import joined_traces, start_anew
-from unbraid.fitting.search import observer
+from unbraid.fitting.levels import Levels
+from unbraid.fitting.polish import join_traces, start_anew
+from unbraid.fitting.session import Found, Place, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.cross_validation import cross_validated
 from unbraid.kernels.quadratics import unit_diagonal
-from unbraid.results.outcome import Status
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
-from unbraid.runtime.progress import Callback
+from unbraid.runtime.progress import Progress
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
-from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Observe, Stopping, iterate
+from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.loop import Stopping
 
 COUPLINGS = (1e-6, 1e6)
 """Least and largest λ: exact values or Jacobians should not make the others' weight vanish."""
 ROUNDS, STEPS = 6, 20
 """How often strengths are chosen, and steps after each choice."""
 DOUBT = 0.25
-"""The standard deviation of a continuation's departure from a line, as a share of it, up to which it is believed."""
+"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this."""
 HEIGHTS = 33
 """Points at which a continuation is looked at."""
 RIDGE = 1e-12
 """Share of a unit diagonal that settles what is not determined."""
 
 
-def tuned(
-    solver: GaussNewton,
-    run: Run,
-    coupling_open: bool,
-    max_seconds: float | None,
-    began: float,
-    callback: Callback | None = None,
-    journal: Journal = NOTHING_KEPT,
-) -> Run:
-    """The run with smoothing chosen for each branch, and λ where it is open.
+@dataclass(frozen=True)
+class ChooseSmoothing:
+    """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`."""
 
-    In the last round directions stay, so that knots end in place. Ctrl-C leaves the run as it is by then.
-    """
-    stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=max_seconds)
-    final = solver
-    for k in range(ROUNDS):
-        observe = observer(callback, "smooth", range(1), 1, stopping, [], k * STEPS, (ROUNDS - k - 1) * STEPS)
-        try:
-            coupling = weighed(solver, run.best) if coupling_open else solver.coupling
-            fixed = k == ROUNDS - 1
-            final = replace(solver, coupling=coupling, directions_fixed=fixed, place_knots_at=frozenset())
-            start = partial(start_smooth, final, run, observe)
-            [after] = iterate(final, start, 1, stopping, began, observe, journal)
-        except KeyboardInterrupt:
-            return replace(run, status=Status.INTERRUPTED)
-        cut = after.status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
-        run = replace(after, status=after.status if cut else run.status, trace=joined_traces(run, after))
-        if cut:
-            return run
-    return replace(run, best=with_reaches(final, run.best))
+    levels: Levels
+    solver: GaussNewton
+    coupling_open: bool
+    max_seconds: float | None
 
+    def __call__(self, session: Session, found: Found) -> Found:
+        """Round after round; Ctrl-C leaves the run as it is by then."""
+        for k in range(ROUNDS):
+            if found.cut is None:
+                found = session.run(partial(self.choose, k), found)
+        return found
 
-def start_smooth(solver: GaussNewton, run: Run, observe: Observe | None) -> GaussNewtonState:
-    """Begin where a run ended, with strengths and places of knots chosen anew."""
-    if observe is not None:
-        observe(0, 1, run.objective)  # what comes first takes longest
-    return start_anew(solver, with_strengths(run.best, strengths(solver, run.best)))
+    def choose(self, k: int, session: Session, found: Found) -> Found:
+        """One round: strengths and λ anew, then steps. In the last one directions stay, so that knots end in place."""
+        solver, run, last = self.levels.solver_at(self.solver, found.level), found.best, k == ROUNDS - 1
+        stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=self.max_seconds)
+        place = Place("smooth", before=k * STEPS, after=(ROUNDS - k - 1) * STEPS)
+        coupling = balance_noise(solver, run.best) if self.coupling_open else solver.coupling
+        final = replace(solver, coupling=coupling, directions_fixed=last, place_knots_at=frozenset())
+
+        def begin() -> GaussNewtonState:
+            total = ROUNDS * STEPS
+            session.tell(lambda: Progress(place.phase, place.before, total, 1, run.objective))  # this takes longest
+            return start_anew(final, with_strengths(run.best, choose_strengths(final, run.best)))
+
+        [after] = session.loop(final, begin, stopping, place)
+        cut = cut_of([after])
+        after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
+        if last and cut is None:
+            after = replace(after, best=with_reaches(final, after.best))
+        return found.narrow(after, found.level, cut)
 
 
-def weighed(solver: GaussNewton, iterates: Iterates) -> float:
+def balance_noise(solver: GaussNewton, iterates: Iterates) -> float:
     """λ = σ_J² / σ_F² from the residuals; what it was where there are values or Jacobians only."""
     if not (solver.samples.has_jacobians and solver.samples.has_values):
         return solver.coupling
@@ -150,7 +147,7 @@ class LinearModel:
         return np.asarray(variance[..., None, None, None] * np.moveaxis(blocks, 0, -3))
 
 
-def strengths(solver: GaussNewton, iterates: Iterates) -> Array:
+def choose_strengths(solver: GaussNewton, iterates: Iterates) -> Array:
     """Strengths (B, r) by cross-validation."""
     placement = iterates.placement
     assert isinstance(placement, PlacedSmoothing)

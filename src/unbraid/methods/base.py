@@ -11,7 +11,7 @@ from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
 from unbraid.errors import check_whole
 from unbraid.solvers.coupling import Coupling
-from unbraid.solvers.iterates import Search
+from unbraid.solvers.iterates import StartingSolver
 from unbraid.solvers.loop import Stopping
 
 Sweeps = Literal["alternating", "filtered", "polynomial"]
@@ -92,5 +92,5 @@ class Method(ABC):
     polish: Polish | None = None
 
     @abstractmethod
-    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> Search[Any]:
+    def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> StartingSolver[Any]:
         """The solver that random starts go through, on given samples."""

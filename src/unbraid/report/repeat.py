@@ -13,9 +13,9 @@ import scipy
 
 from unbraid import methods
 from unbraid.data.problem import Problem
+from unbraid.fitting.request import Request
 from unbraid.methods import Method
 from unbraid.report.subject import Subject
-from unbraid.results.asked import Asked
 from unbraid.version import __version__
 
 
@@ -59,7 +59,7 @@ def python_code(subject: Subject) -> str:
     return "\n".join([*lines, *call(asked), 'fit.report("report.html")'])
 
 
-def call(asked: Asked) -> list[str]:
+def call(asked: Request) -> list[str]:
     """The call of `decouple`, with a remark where something cannot be written down."""
     arguments = [f"rank={asked.rank!r}"]
     remarks = []

@@ -13,7 +13,6 @@ from unbraid.data.reductions import weighed
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import ratio
-from unbraid.results.asked import Asked
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
 from unbraid.runtime.files import StrPath
@@ -21,6 +20,7 @@ from unbraid.runtime.files import StrPath
 if TYPE_CHECKING:
     from unbraid.bases import Basis
     from unbraid.bases.constraints import Constraint
+    from unbraid.fitting.request import Request
 
 AGREEING = 5.0
 """Degrees within which all directions of a start must meet the best start's to count as the same solution."""
@@ -106,7 +106,7 @@ class Fit:
     constraints: tuple[Constraint | None, ...]
     notes: tuple[str, ...] = field(default=())
     problem: Problem | None = None
-    asked: Asked | None = None
+    asked: Request | None = None
 
     def without_problem(self) -> Fit:
         """The fit without its samples, for where they are too large to keep."""

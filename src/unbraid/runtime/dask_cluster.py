@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from unbraid.errors import MissingDependencyError, SettingError, TaskError
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
-from unbraid.runtime.workers import Result, Workers
+from unbraid.runtime.workers import Result, Shared, Workers
 from unbraid.version import __version__
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from types import TracebackType
 
-    from distributed import Client, Future
+    from distributed import Client
 
 
 CONNECTING = 10.0
@@ -149,16 +147,22 @@ class ClusterWorkers(Workers):
     On Ctrl-C what waits is cancelled; pieces that have begun go on to their ends, and what they find is dropped.
     """
 
-    def __init__(self, client: Any, journal: Journal = NOTHING_KEPT) -> None:
-        super().__init__(journal)
+    def __init__(self, client: Any) -> None:
         self.client: Client = as_client(client)
         self.own = self.client is not client
-        self.sent: dict[int, tuple[Any, Future]] = {}
         try:
             check_workers(self.client)
         except BaseException:
             self.close()
             raise
+        self.executor = self.client.get_executor(pure=False)
+
+    @property
+    def losses(self) -> tuple[type[BaseException], ...]:  # type: ignore[override]
+        """What a piece ends with whose worker was killed again and again, or whose data were lost with a worker."""
+        from distributed import KilledWorker
+
+        return KilledWorker, CancelledError
 
     @property
     def count(self) -> int:
@@ -171,61 +175,22 @@ class ClusterWorkers(Workers):
         self.close()
 
     def close(self) -> None:
-        """Let go of what was sent, and of the connection where it was made here."""
-        self.sent.clear()
+        """Let go of the connection where it was made here."""
         if self.own:
             self.client.close()
 
-    def each(
-        self,
-        function: Callable[..., Result],
-        arguments: Sequence[tuple[Any, ...]],
-        enter: Callable[[int, Result], object],
-        shared: tuple[Any, ...] = (),
-    ) -> None:
-        """On whichever worker is free."""
-        from distributed import CancelledError, KilledWorker
+    def submit(
+        self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
+    ) -> Future[Result]:
+        """On whichever worker is free; what is shared is sent to all of them first, and again where it was lost."""
+        if shared is not None and (shared.sent is None or shared.sent.status != "finished"):
+            shared.sent = self.scatter(shared.value)
+        arguments = piece if shared is None else (shared.sent, *piece)
+        future: Future[Result] = self.executor.submit(function, *arguments)
+        return future
 
-        pending: dict[str, tuple[int, Future]] = {}
-        ended: SimpleQueue[str] = SimpleQueue()
-        losses: Counter[int] = Counter()
-
-        def submit(k: int) -> None:
-            future = self.client.submit(function, *self.there(shared), *arguments[k], pure=False)
-            pending[future.key] = k, future
-            future.add_done_callback(lambda future: ended.put(future.key))
-
-        try:
-            for k in range(len(arguments)):
-                submit(k)
-            while pending:
-                k, future = pending.pop(self.next_of(ended))
-                try:
-                    result = future.result()
-                except (KilledWorker, CancelledError) as error:
-                    losses[k] += 1
-                    self.check_hope(losses[k], error)
-                    submit(k)
-                else:
-                    enter(k, result)
-        finally:
-            if pending:
-                with suppress(Exception):  # there may be nobody left to tell
-                    self.client.cancel([future for _, future in pending.values()], force=True)
-
-    def there(self, shared: tuple[Any, ...]) -> list[Future]:
-        """What is shared, on the workers: sent once, and again where it was lost; what was shared before is let go."""
-        kept = self.sent
-        self.sent = {}
-        for value in shared:
-            future = kept[id(value)][1] if id(value) in kept else None
-            if future is None or future.status != "finished":
-                future = self.scattered(value)
-            self.sent[id(value)] = value, future
-        return [self.sent[id(value)][1] for value in shared]
-
-    def scattered(self, value: Any) -> Future:
-        """Sent to all workers; a worker that dies meanwhile spoils it, and it is tried again."""
+    def scatter(self, value: Any) -> Any:
+        """Send a value to all workers; a worker that dies meanwhile spoils it, and it is tried again."""
         losses = 0
         while True:
             try:
@@ -237,19 +202,17 @@ class ClusterWorkers(Workers):
                 if isinstance(error, TimeoutError) and not self.client.nthreads():
                     raise TaskError(self.deserted) from error
 
-    def next_of(self, ended: SimpleQueue[str]) -> str:
-        """The key of the next piece that has ended, one way or another."""
+    def ended(self, pending: Collection[Future[Result]]) -> Collection[Future[Result]]:
+        """Wait for the first; not for ever where there is no scheduler any more, or nobody works."""
         seen = time.monotonic()
-        while True:
-            try:
-                return ended.get(timeout=LOOKING)
-            except Empty:
-                if self.client.status != "running":
-                    raise TaskError(self.gone) from None
-                if self.client.nthreads():
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > DESERTED:
-                    raise TaskError(self.deserted) from None
+        while not (done := wait(pending, timeout=LOOKING, return_when=FIRST_COMPLETED).done):
+            if self.client.status != "running":
+                raise TaskError(self.gone)
+            if self.client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > DESERTED:
+                raise TaskError(self.deserted)
+        return done
 
     def check_hope(self, losses: int, error: BaseException) -> None:
         """Give up where something is lost again and again, or the scheduler is gone."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.workers import Workers
+from unbraid.fitting.session import Session
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.progress import Progress
+from unbraid.runtime.workers import Shared
 from unbraid.selection.rule import as_good, clearly_better, exact, finer, lowest
 from unbraid.selection.validation import Row, Settings, Validation
 
@@ -30,10 +32,11 @@ class Path:
     """
 
     def __init__(
-        self, validation: Validation, candidates: Sequence[Settings], ends_early: bool, callback: Callback | None
+        self, validation: Validation, candidates: Sequence[Settings], ends_early: bool, session: Session
     ) -> None:
         self.validation, self.candidates = validation, candidates
-        self.ends_early, self.callback = ends_early, callback
+        self.ends_early, self.session = ends_early, session
+        self.shared = Shared(validation)
         self.rows: list[Row] = []
         self.finer: list[Row] = []
         self.kept: Row | None = None
@@ -50,22 +53,32 @@ class Path:
         assert best is not None
         return best
 
-    def walk(self, workers: Workers) -> None:
+    def walk(self) -> bool:
         """Go through the candidates, as many at a time as there are workers; what follows the end is forgotten."""
         waiting = iter(self.candidates)
-        while batch := list(itertools.islice(waiting, self._engage(workers))):
+        while batch := list(itertools.islice(waiting, self._engage())):
             self.trying = batch[-1].rank
             self._tell()  # the first fit of a rank takes longest
-            self.rows += self.validation.rows(batch, workers, self._count)
+            self.rows += self.measure(batch)
             for rank in self._complete():
-                self._judge(rank, workers)
+                self._judge(rank)
                 if self.ended:
                     self.rows = [row for row in self.rows if row.settings.rank <= rank]
-                    return
+                    return True
+        return True
 
-    def _engage(self, workers: Workers) -> int:
+    def measure(self, several: Sequence[Settings], init: DecoupledModel | None = None) -> list[Row]:
+        """Candidates with their held-out errors. `init` takes the place of random starts."""
+        folds, session, tick = self.validation.folds, self.session, self._count
+        fits = session.map(Validation.fit, [(one, init) for one in several], self.shared, tick)
+        pieces = [(one, fit.model, k) for one, fit in zip(several, fits, strict=True) for k in range(folds)]
+        parts = session.map(Validation.held_out, pieces, self.shared, tick)
+        shares = [parts[i * folds : (i + 1) * folds] for i in range(len(several))]
+        return [self.validation.row(*one) for one in zip(several, fits, shares, strict=True)]
+
+    def _engage(self) -> int:
         """How many there are now: those of a cluster come and go."""
-        self.running = workers.engaged()
+        self.running = self.session.engaged()
         return self.running
 
     @property
@@ -83,21 +96,21 @@ class Path:
             if rank not in self.judged and there == len(list(group)):
                 yield rank
 
-    def _judge(self, rank: int, workers: Workers) -> None:
+    def _judge(self, rank: int) -> None:
         """Keep the best candidate of a rank, or not."""
         best = lowest([row for row in self.rows if row.settings.rank == rank])
-        if self.kept is None or self._better(best, self.kept, workers):
+        if self.kept is None or self._better(best, self.kept):
             self.kept = best
         self.judged.append(rank)
 
-    def _better(self, new: Row, kept: Row, workers: Workers) -> bool:
+    def _better(self, new: Row, kept: Row) -> bool:
         """Whether more branches are worth their unknowns."""
         if as_good(kept, new):
             return False
         settings = finer(self.validation.problem, kept, new)
         if clearly_better(new, kept) or settings.basis.size > self.validation.least_training:
             return True
-        [instead] = self.validation.rows([settings], workers, self._count, kept.fit.model)
+        [instead] = self.measure([settings], kept.fit.model)
         self.finer.append(instead)
         return not as_good(instead, new)
 
@@ -108,12 +121,13 @@ class Path:
 
     def _tell(self) -> None:
         """Progress, before a batch and after each fit."""
-        if self.callback is None:
-            return
+        self.session.tell(self._progress)
+
+    def _progress(self) -> Progress:
         planned = len(self.candidates)
         if self.ends_early:
             last = (0 if self.kept is None else self.kept.settings.rank) + MISSES
             planned = sum(one.rank <= last for one in self.candidates)
         total = (self.validation.folds + 1) * (planned + len(self.finer))
         least = min((row.error for row in self.rows), default=np.inf)
-        self.callback(Progress("select", self.fits, max(self.fits, total), self.running, least, self.trying))
+        return Progress("select", self.fits, max(self.fits, total), self.running, least, self.trying)

@@ -13,7 +13,7 @@ there a branch is only continued, and a few such samples would drown all differe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -24,12 +24,14 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive, spreads
-from unbraid.decouple import decouple, unknowns
+from unbraid.fitting.fit_rank import check_fit, fit_rank
+from unbraid.fitting.request import Request, count_unknowns
+from unbraid.fitting.session import Session
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, blocks
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
-from unbraid.runtime.workers import Workers
+from unbraid.runtime.journal import NOTHING_KEPT
 from unbraid.solvers.coupling import Coupling
 
 FIT_STEPS, FOLD_STEPS, TOLERANCE, POLISHED = 60, 12, 1e-3, 4
@@ -145,40 +147,25 @@ class Validation:
         """How many samples there are at least when a fold is held out."""
         return self.problem.S - int(np.bincount(self.fold).max())
 
-    def rows(
-        self,
-        several: Sequence[Settings],
-        workers: Workers,
-        tick: Callable[[], object],
-        init: DecoupledModel | None = None,
-    ) -> list[Row]:
-        """Candidates with their errors; `tick` is called after every fit. `init` takes the place of random starts."""
-        fits = workers.map(Validation.fit, [(one, init) for one in several], tick, shared=(self,))
-        pairs = [(one, fit.model) for one, fit in zip(several, fits, strict=True)]
-        folds = [(*pair, k) for pair in pairs for k in range(self.folds)]
-        parts = workers.map(Validation.held_out, folds, tick, shared=(self,))
-        shares = [parts[i * self.folds : (i + 1) * self.folds] for i in range(len(several))]
-        return [self.row(*one) for one in zip(several, fits, shares, strict=True)]
-
     def row(self, settings: Settings, fit: Fit, parts: Sequence[HeldOut]) -> Row:
         """A candidate from its fit to all samples and its folds."""
         squares, inside = np.empty(self.problem.S), np.empty(self.problem.S, dtype=bool)
         for k, part in enumerate(parts):
             squares[self.fold == k], inside[self.fold == k] = part.squares, part.inside
         seconds = fit.seconds + sum(part.seconds for part in parts)
-        count = unknowns(self.problem, settings.rank, settings.basis)
+        count = count_unknowns(self.problem, settings.rank, settings.basis)
         return Row(settings, count, seconds, fit, self.fold, squares, inside, self.problem.weights)
 
     def fit(self, settings: Settings, init: DecoupledModel | None = None) -> Fit:
         """A quick fit to all samples, from random starts or from a model."""
         rng = np.random.default_rng([self.seed, settings.rank])
-        return self._decoupled(self.problem, settings, init, FIT_STEPS, rng)
+        return fit_alone(self.problem, self._request(settings, init, FIT_STEPS), rng)
 
     def held_out(self, settings: Settings, init: DecoupledModel, k: int) -> HeldOut:
         """Fit the samples that are not of fold k, from a model, and predict those that are."""
         began = time.perf_counter()
         test = self.fold == k
-        fit = self._decoupled(self.problem.take(~test), settings, init, FOLD_STEPS, None)
+        fit = fit_alone(self.problem.take(~test), self._request(settings, init, FOLD_STEPS))
         squares = self.scale.squares(self.problem, fit.model, np.flatnonzero(test))
         return HeldOut(squares, inside(fit.model, self.problem.X[test]), time.perf_counter() - began)
 
@@ -187,25 +174,23 @@ class Validation:
         """What errors are measured in."""
         return Scale.of(self.problem)
 
-    def _decoupled(
-        self,
-        problem: Problem,
-        settings: Settings,
-        init: DecoupledModel | None,
-        steps: int,
-        rng: np.random.Generator | None,
-    ) -> Fit:
-        fit = decouple(
-            problem,
-            settings.rank,
+    def _request(self, settings: Settings, init: DecoupledModel | None, steps: int) -> Request:
+        """What a quick fit of so many steps asks for."""
+        return Request(
+            rank=settings.rank,
             basis=settings.basis,
             constraint=self.constraint,
             method=quick(replace(self.method, coupling=settings.coupling), steps),
             starts=self.starts,
             init=init,
-            rng=rng,
         )
-        return fit.without_problem()  # it may come from another process
+
+
+def fit_alone(problem: Problem, request: Request, rng: np.random.Generator | None = None) -> Fit:
+    """A fit by itself, without its samples: it may come from another process."""
+    check_fit(problem, request)
+    with Session.open(NOTHING_KEPT, rng) as session:
+        return fit_rank(problem, request, session).without_problem()
 
 
 def quick(method: Method, steps: int) -> Method:

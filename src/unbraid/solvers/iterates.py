@@ -72,7 +72,7 @@ class Solver(Protocol[State]):
         """The models that the state stands for."""
 
 
-class Search(Solver[State], Protocol[State]):
+class StartingSolver(Solver[State], Protocol[State]):
     """A solver that can start by itself, at random or at a given model, and finish what it found."""
 
     @property

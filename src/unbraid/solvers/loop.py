@@ -1,23 +1,22 @@
 """The only loop: it drives every iterative solver, for all starts of a batch at once.
 
-A solver has a pure `step` and a `measure`; stopping rules, the best iterate, traces, progress, time
-limits, Ctrl-C and checkpoints live here and nowhere else. A start that is done leaves the batch.
+A solver has a pure `step` and a `measure`; stopping rules, the best iterate and traces live here and nowhere else. A
+start that is done leaves the batch. Whoever runs the loop (`fitting.session`) has a say after every sweep: progress,
+time limits, Ctrl-C and checkpoints are handled there.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 from unbraid.results.outcome import Event, EventKind, Status, Trace
-from unbraid.runtime.journal import NOTHING_KEPT, Journal
-from unbraid.solvers.iterates import Iterates, Measure, Run, Solver, State
+from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,6 @@ class Stopping:
             check_number("max_seconds", self.max_seconds, 0.0)
             if self.max_seconds == 0.0:
                 raise SettingError("max_seconds must be above 0, got 0: use None for no limit.")
-
-
-Observe = Callable[[int, int, float], object]
 
 
 @dataclass
@@ -159,8 +155,9 @@ class Judge:
         return endings
 
 
-class Loop(NamedTuple):
-    """A loop between two sweeps: the state of the starts at work, `active` (B,), and the books."""
+@dataclass
+class Loop:
+    """A loop between two sweeps: the state of the starts at work, `active` (B,), the books, and sweeps made."""
 
     state: Any
     active: IndexArray
@@ -168,70 +165,42 @@ class Loop(NamedTuple):
     judge: Judge
     sweep: int = 0
 
+    @classmethod
+    def begin(cls, state: Any, starts: int, stopping: Stopping, resolution: float) -> Self:
+        """Before the first sweep; differences of objectives below `resolution` are rounding errors."""
+        return cls(state, np.arange(starts), Record(starts), Judge.of(stopping, starts, resolution))
 
-def iterate(
-    solver: Solver[State],
-    start: Callable[[], State],
-    starts: int,
-    stopping: Stopping,
-    began: float,
-    observe: Observe | None = None,
-    journal: Journal = NOTHING_KEPT,
-) -> list[Run]:
-    """Step until every start has ended.
+    def sweeps(self, solver: Solver[Any]) -> Iterator[int]:
+        """Sweep until every start has ended or has spent its budget; the caller has its say after each sweep."""
+        while self.active.size and self.sweep < self.judge.stopping.max_sweeps:
+            self.advance(solver)
+            yield self.sweep
+        self.stop(Status.OUT_OF_SWEEPS)
 
-    Parameters
-    ----------
-    start
-        Gives the state to begin with. It is not asked where the journal knows better.
-    began
-        When the clock of `max_seconds` started (`time.perf_counter`).
-    observe
-        Called after each sweep with the sweep, how many starts go on, and the best objective.
-    journal
-        Where the loop is kept, and its runs when it is over.
-    """
-    return journal.unit(lambda: looped(solver, start, starts, stopping, began, observe, journal))
+    def advance(self, solver: Solver[Any]) -> None:
+        """One sweep of the starts at work; those that have ended leave."""
+        self.sweep += 1
+        with np.errstate(all="ignore"):
+            self.state, events = solver.step(self.state)
+            measure = solver.measure(self.state)
+        self.record.events += [(int(self.active[i]), event) for i, event in events]
+        self.record.add(self.active, solver.iterates(self.state), measure)
+        endings = self.judge.endings(self.active, measure.objective, solver.settled(self.state))
+        if any(ended.any() for ended in endings.values()):
+            failed = self.active[endings[Status.NOT_FINITE]]
+            self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
+            going_on = self.record.close(endings)
+            self.active, self.state = self.active[going_on], self.state.take(going_on)
 
+    def stop(self, status: Status) -> None:
+        """End the starts that are still at work."""
+        if self.active.size:
+            self.record.close_all(status)
+            self.active = self.active[:0]
 
-def looped(
-    solver: Solver[State],
-    start: Callable[[], State],
-    starts: int,
-    stopping: Stopping,
-    began: float,
-    observe: Observe | None,
-    journal: Journal,
-) -> list[Run]:
-    """The loop itself, from its start or from where it was left."""
-    state, active, record, judge, done = journal.resumed(solver) or Loop(
-        start(), np.arange(starts), Record(starts), Judge.of(stopping, starts, solver.resolution)
-    )
-    try:
-        for sweep in range(done + 1, stopping.max_sweeps + 1):
-            with np.errstate(all="ignore"):
-                state, events = solver.step(state)
-                measure = solver.measure(state)
-            record.events += [(int(active[at]), event) for at, event in events]
-            record.add(active, solver.iterates(state), measure)
-            endings = judge.endings(active, measure.objective, solver.settled(state))
-            if any(ended.any() for ended in endings.values()):
-                failed = active[endings[Status.NOT_FINITE]]
-                record.events += [(int(start), Event(sweep, EventKind.NOT_FINITE)) for start in failed]
-                going_on = record.close(endings)
-                active, state = active[going_on], state.take(going_on)
-            if observe is not None:
-                observe(sweep, active.size, record.lowest())
-            if active.size == 0:
-                return record.runs()
-            if stopping.max_seconds is not None and time.perf_counter() - began > stopping.max_seconds:
-                record.close_all(Status.OUT_OF_TIME)
-                return record.runs()
-            if journal.due():
-                journal.keep(Loop(state, active, record, judge, sweep), solver)
-        record.close_all(Status.OUT_OF_SWEEPS)
-    except KeyboardInterrupt:
-        if record.running is None:
-            raise
-        record.close_all(Status.INTERRUPTED)
-    return record.runs()
+    def interrupted(self) -> list[Run] | None:
+        """One run per start, ended by Ctrl-C where it was at work; None before the first sweep."""
+        if self.record.running is None:
+            return None
+        self.stop(Status.INTERRUPTED)
+        return self.record.runs()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from unbraid.runtime.files import make_folder, replacing
 from unbraid.runtime.process import single_blas_thread
-from unbraid.runtime.workers import workers_for
+from unbraid.runtime.workers import do_here, workers_for
 
 Rows = list[dict[str, Any]]
 
@@ -90,9 +90,14 @@ def run_tasks(
 
     if callback is not None:
         callback(Done(len(kept), len(tasks), None))
-    if todo:
-        with workers_for(min(jobs, len(todo)), client) as workers:
-            workers.each(execute, [(tasks[i],) for i in todo], enter)
+    pieces = [(tasks[i],) for i in todo]
+    workers = workers_for(min(jobs, max(1, len(todo))), client if todo else None)
+    if workers is None:
+        for k, piece in enumerate(pieces):
+            enter(k, do_here(execute, piece))
+    else:
+        with workers:
+            workers.each(execute, pieces, enter)
     return [kept[i] for i in range(len(tasks))]
 
 

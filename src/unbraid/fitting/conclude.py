@@ -1,0 +1,71 @@
+"""The end of a fit: what the stages found, as a `Fit` in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from unbraid.data.problem import Problem
+from unbraid.data.units import Units
+from unbraid.fitting.request import Request
+from unbraid.fitting.session import CUTS
+from unbraid.metrics import direction_angles, factor_match
+from unbraid.results.fit import Fit, StartSummary, errors_on
+from unbraid.results.notes import notes_on
+from unbraid.results.outcome import Status
+from unbraid.solvers.iterates import Run
+from unbraid.solvers.translate import finish_run
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem as it is solved: the samples that count, what was asked for, and the units of the solver."""
+
+    problem: Problem
+    request: Request
+    units: Units
+
+    @classmethod
+    def of(cls, problem: Problem, request: Request) -> Self:
+        """In balanced units, unless the method works in the user's."""
+        scaled = request.method_used.scaled
+        return cls(problem, request, Units.balanced(problem) if scaled else Units.as_given(problem))
+
+    def conclude(self, best: Run, starts: Sequence[Run], cut: Status | None) -> Fit:
+        """The best run as a model, and how all starts ended; `seconds` are still to come."""
+        problem, request, method = self.problem, self.request, self.request.method_used
+        model = finish_run(problem, self.units, request.basis_used, best, request.constraints, method.offset)
+        jacobian_error, output_errors = errors_on(problem, model)
+        summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
+        status = ending(problem, best.status if cut is None else cut)
+        unknowns = request.unknowns(problem)
+        return Fit(
+            model=model,
+            status=status,
+            jacobian_error=jacobian_error,
+            output_errors=output_errors,
+            objective=best.objective,
+            trace=best.trace,
+            starts=summaries,
+            seconds=0.0,
+            method=method.name,
+            basis=request.basis_used,
+            constraints=request.constraints,
+            notes=notes_on(problem, unknowns, summaries, status, jacobian_error, output_errors),
+            problem=problem,
+            asked=request,
+        )
+
+
+def ending(problem: Problem, status: Status) -> Status:
+    """How the fit ended, as a user has to know it: without values nothing converges but up to constants."""
+    return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
+
+
+def summarise(run: Run, best: Run, units: Units) -> StartSummary:
+    """How a start ended, beside the best one."""
+    angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
+    match = factor_match(best.best.W0[0], best.best.W1[0], run.best.W0[0], run.best.W1[0])
+    finished = run.finished and run.status not in CUTS
+    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, match, finished)

@@ -1,0 +1,183 @@
+"""What `decouple` was asked for: its arguments, checked once, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Literal
+
+from unbraid.bases import Basis
+from unbraid.bases.constraints import Constraint, NonNegative, per_branch
+from unbraid.data.problem import Problem
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.methods import Method, default
+from unbraid.methods.base import Polish
+from unbraid.results.model import DecoupledModel
+
+RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
+"""What is accepted as a rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of one call of `decouple`, as they were given; kept with the fit, so that it can be asked again.
+
+    Attributes
+    ----------
+    rank, basis, constraint, method, polish, starts, init, compress, max_memory
+        As given to `decouple`.
+    seed
+        `rng` where it was a number; None where it was not, so that only the same generator repeats the fit.
+    """
+
+    rank: int | Literal["auto"]
+    basis: Basis | None = None
+    constraint: Constraint | Sequence[Constraint | None] | None = None
+    method: Method | None = None
+    polish: bool | None = None
+    starts: int = 16
+    init: DecoupledModel | None = None
+    seed: int | None = None
+    compress: bool | None = None
+    max_memory: int | float | str | None = None
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.rank, Integral) and not isinstance(self.rank, bool) and self.rank >= 1
+        if not whole and not (isinstance(self.rank, str) and self.rank == "auto"):
+            raise SettingError(f"rank must be {RANKS}, got {self.rank!r}.")
+        if self.method is not None and not isinstance(self.method, Method):
+            given = f"the function {self.method.__name__}: call it" if callable(self.method) else repr(self.method)
+            raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
+        check_whole("starts", self.starts, 1)
+        basis = self.basis_used
+        if not isinstance(basis, Basis):
+            given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)
+            raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {given}.")
+        if self.init is not None and not isinstance(self.init, DecoupledModel):
+            raise SettingError(f"init must be a DecoupledModel, such as fit.model, got a {type(self.init).__name__}.")
+        if self.init is not None and self.rank == "auto":
+            raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
+        self._check_compress()
+
+    def _check_compress(self) -> None:
+        """Refuse a wish to compress where the method or a given model does not go with it."""
+        if self.compress is not None and not isinstance(self.compress, bool):
+            raise SettingError(
+                f"compress must be True, False or None, to compress where it pays, got {self.compress!r}."
+            )
+        if self.compress and self.compression_used is False:
+            cause = "init is a model of all inputs and outputs"
+            if not self.method_used.compressible:
+                cause = f"{self.method_used.name} weighs entries of J"
+            raise SettingError(f"compress=True is not possible here, because {cause}: leave out compress.")
+
+    @cached_property
+    def method_used(self) -> Method:
+        """The method that was asked for, or the default one, polished or not."""
+        if self.method is None:
+            return default(polish=self.polish is not False)
+        return replace(self.method, polish=Polish()) if self.polish else self.method
+
+    @property
+    def basis_used(self) -> Basis:
+        """The basis that was asked for, or the method's own."""
+        return self.method_used.basis if self.basis is None else self.basis
+
+    @property
+    def compression_used(self) -> bool | None:
+        """Whether Jacobians are compressed; None: where it pays."""
+        return self.compress if self.method_used.compressible and self.init is None else False
+
+    @property
+    def rank_used(self) -> int:
+        """The rank where it was given as a number."""
+        assert not isinstance(self.rank, str)
+        return int(self.rank)
+
+    @property
+    def constraints(self) -> tuple[Constraint | None, ...]:
+        """The constraints, one per branch."""
+        return per_branch(self.constraint, self.rank_used, self.basis_used)
+
+    @property
+    def continued(self) -> bool:
+        """Whether there was a model to start from."""
+        return self.init is not None
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what cannot work with this problem, with advice; where the rank is open, with a single branch."""
+        check_problem(problem)
+        if self.rank == "auto":
+            check_shared(self.constraint)
+            return replace(self, rank=1).check(problem)
+        method, basis, constraints = self.method_used, self.basis_used, self.constraints
+        check_samples(problem, method)
+        if basis.size > problem.S:
+            layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
+            raise DataError(
+                f"{problem.S} samples are too few for {basis!r}, which has {basis.size} coefficients per branch: "
+                f"lower its size, or give at least {basis.size} samples.{layout}"
+            )
+        if problem.F is None and any(isinstance(one, NonNegative) for one in constraints):
+            raise SettingError(
+                "NonNegative needs values F: Jacobians alone leave the branches' constants open, "
+                "so any branch can be made nonnegative by adding one."
+            )
+        init, rank = self.init, self.rank_used
+        if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
+            raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
+
+    def settings(self) -> dict[str, object]:
+        """What tells this fit from others on the same samples, by name."""
+        return {
+            "rank": self.rank,
+            "basis": self.basis_used,
+            "constraint": self.constraint,
+            "method": self.method_used,
+            "starts": self.starts,
+            "init": self.init,
+            "compress": self.compression_used,
+        }
+
+    def unknowns(self, problem: Problem) -> int:
+        """How many numbers the model has, beside its bias and what scaling leaves open."""
+        return count_unknowns(problem, self.rank_used, self.basis_used)
+
+
+def count_unknowns(problem: Problem, rank: int, basis: Basis) -> int:
+    """How many numbers a model has, beside its bias and what scaling leaves open."""
+    return rank * (problem.n + problem.m - 1 + basis.size - 1)
+
+
+def check_problem(problem: object) -> None:
+    """Refuse what is no problem."""
+    if not isinstance(problem, Problem):
+        raise SettingError(f"problem must be an unbraid.Problem, got {type(problem).__name__}: use Problem(X, F, J).")
+
+
+def check_shared(constraint: object) -> None:
+    """Refuse a list of constraints, one per branch, where the rank is open."""
+    if constraint is not None and not isinstance(constraint, Constraint | type) and isinstance(constraint, Sequence):
+        raise SettingError(
+            f"The rank is to be found, so constraint must be one for all branches, got {len(constraint)}: "
+            f"give the rank, {len(constraint)}, with these."
+        )
+
+
+def check_samples(problem: Problem, method: Method) -> None:
+    """Refuse samples that the sweeps of a method cannot use where no polish follows."""
+    if method.polish is not None:
+        return
+    if problem.J is None:
+        raise DataError(
+            "This problem has values F only, and the sweeps of this method work on Jacobians: give J (S, n, m) as "
+            "well, or let Problem.from_function(f, X) compute it, or fit the values with polish=True."
+        )
+    if not (problem.complete and (problem.weights is None or method.weighted)):
+        lacking = "gaps" if not problem.complete else "weights"
+        raise DataError(
+            f"This problem has {lacking}, which the sweeps of {method.name} do not know: add polish=True, whose "
+            "Gauss–Newton steps do, or leave out the method."
+        )

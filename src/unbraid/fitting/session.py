@@ -1,0 +1,284 @@
+"""How a fit is run: the one place that knows of time limits, progress, checkpoints, Ctrl-C and workers.
+
+A fit is a list of stages. A stage is a function (session, found) -> found, and is made of smaller stages and of loops:
+`Session.run` runs a stage, `Session.loop` drives a solver. Both are units of the journal, so that a killed fit goes on
+behind the last one that was done; and where Ctrl-C comes, both leave what there is by then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from unbraid.results.outcome import Status
+from unbraid.runtime.interrupts import attempt
+from unbraid.runtime.journal import NOTHING_KEPT, Journal
+from unbraid.runtime.process import single_blas_thread
+from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.workers import Shared, Workers, do_here
+from unbraid.solvers.iterates import Run, Solver
+from unbraid.solvers.loop import Loop, Stopping
+
+Result = TypeVar("Result")
+CUTS = (Status.INTERRUPTED, Status.OUT_OF_TIME)
+"""Statuses of work that was cut short: no further stage follows."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the stages of a fit have found so far.
+
+    Attributes
+    ----------
+    runs
+        The runs that go on, in the order of the starts.
+    starts
+        How every start ended, in their order, where only some go on; else empty.
+    level
+        On which of the levels of the samples the runs are: 0 where the search was.
+    cut
+        What cut the work short, Ctrl-C or the time limit, or None.
+    """
+
+    runs: tuple[Run, ...] = ()
+    starts: tuple[Run, ...] = ()
+    level: int = 0
+    cut: Status | None = None
+
+    @property
+    def best(self) -> Run:
+        """The run of lowest objective."""
+        return min(self.runs, key=lambda run: run.objective)
+
+    @property
+    def every_start(self) -> tuple[Run, ...]:
+        """How every start ended, best first."""
+        return sort_runs(self.starts or self.runs)
+
+    def narrow(self, best: Run, level: int, cut: Status | None) -> Found:
+        """Only the best run goes on, on a level of the samples."""
+        return Found((best,), self.starts or self.runs, level, cut)
+
+    def interrupted(self) -> Found | None:
+        """The same, cut short by Ctrl-C; None where there is nothing yet."""
+        return replace(self, cut=Status.INTERRUPTED) if self.runs else None
+
+
+def sort_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs by their objectives, best first."""
+    return tuple(sorted(runs, key=lambda run: run.objective))
+
+
+class Stage(Protocol):
+    """One stage of a fit."""
+
+    def __call__(self, session: Session, found: Found, /) -> Found:
+        """What the stage makes of what was found before."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a loop stands in its phase, for progress.
+
+    Attributes
+    ----------
+    phase
+        What `Progress.phase` says.
+    batch
+        Which of the phase's starts the loop drives.
+    starts
+        How many starts the phase has.
+    before, after
+        Steps that each start makes in other loops of the phase, before this one and after it.
+    best
+        The lowest objective of the starts that were driven earlier.
+    """
+
+    phase: str
+    batch: range = range(1)
+    starts: int = 1
+    before: int = 0
+    after: int = 0
+    best: float = np.inf
+
+    def progress(self, loop: Loop) -> Progress:
+        """What is told after a sweep of the loop."""
+        most, running = loop.judge.stopping.max_sweeps, loop.active.size
+        each = self.before + most + self.after
+        ended = len(self.batch) - running
+        done = self.batch.start * each + len(self.batch) * self.before + ended * most + running * loop.sweep
+        return Progress(self.phase, done, self.starts * each, running, min(loop.record.lowest(), self.best))
+
+
+@dataclass(frozen=True)
+class Session:
+    """How a fit is run.
+
+    Attributes
+    ----------
+    rng
+        Where its random numbers come from.
+    began
+        When the clock of its time limits started (`time.perf_counter`).
+    callback
+        Who is told of progress, or None.
+    journal
+        What keeps finished units of work, and loops under way.
+    workers
+        Those who do pieces of the work at the same time, or None.
+    """
+
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    began: float = field(default_factory=time.perf_counter)
+    callback: Callback | None = None
+    journal: Journal = NOTHING_KEPT
+    workers: Workers | None = None
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, journal: Journal, rng: object, callback: Callback | None = None, workers: Workers | None = None
+    ) -> Iterator[Self]:
+        """A session with a journal of its own, whose clock starts now, less what was spent on it before a break."""
+        now = time.perf_counter()
+        with ExitStack() as stack:
+            stack.enter_context(single_blas_thread())
+            if workers is not None:
+                stack.enter_context(workers)
+            stack.enter_context(journal)
+            yield cls(journal.generator(rng), journal.began(now), callback, journal, workers)
+
+    @property
+    def client(self) -> Any:
+        """The client of the cluster whose workers do the work; None where there is none."""
+        return getattr(self.workers, "client", None)
+
+    def anew(self) -> Session:
+        """The same session with a clock that starts now."""
+        return replace(self, began=self.journal.began(time.perf_counter()))
+
+    def seconds(self) -> float:
+        """Seconds since the clock started, now; from the journal where an earlier run came as far."""
+        return self.journal.unit(lambda: time.perf_counter() - self.began)
+
+    def out_of_time(self, stopping: Stopping) -> bool:
+        """Whether the time limit has passed."""
+        return stopping.max_seconds is not None and time.perf_counter() - self.began > stopping.max_seconds
+
+    def run(self, stage: Stage, found: Found) -> Found:
+        """What a stage makes of what was found; Ctrl-C leaves that as it was, with the cut."""
+        return attempt(lambda: self.journal.unit(partial(stage, self, found)), found.interrupted)
+
+    def run_all(self, stages: Sequence[Stage], found: Found | None = None) -> Found:
+        """Stage after stage, until something cuts the work short."""
+        found = Found() if found is None else found
+        for stage in stages:
+            if found.cut is None:
+                found = self.run(stage, found)
+        return found
+
+    def loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, place: Place) -> list[Run]:
+        """Drive a solver from the state that `begin` gives until every start has ended: one run per start."""
+        return self.journal.unit(partial(self._loop, solver, begin, stopping, place))
+
+    def _loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, place: Place) -> list[Run]:
+        loop: Loop = self.journal.resumed(solver) or Loop.begin(begin(), len(place.batch), stopping, solver.resolution)
+
+        def drive() -> list[Run]:
+            for _ in loop.sweeps(solver):
+                self.tell(lambda: place.progress(loop))
+                if self.out_of_time(stopping):
+                    loop.stop(Status.OUT_OF_TIME)
+                elif loop.active.size and self.journal.due():
+                    self.journal.keep(loop, solver)
+            return loop.record.runs()
+
+        return attempt(drive, loop.interrupted)
+
+    def engaged(self) -> int:
+        """How many pieces of work to begin together: as many as in an earlier run, where the journal is of one."""
+        return self.journal.unit(lambda: 1 if self.workers is None else self.workers.count)
+
+    def map(
+        self,
+        function: Callable[..., Result],
+        pieces: Sequence[tuple[Any, ...]],
+        shared: Shared[Any],
+        tick: Callable[[], object],
+    ) -> list[Result]:
+        """Results of function(shared.value, *piece), in the order of the pieces; `tick` is called as each comes.
+
+        The journal keeps each of them where this process does the work, else all together. Ctrl-C is passed on.
+        """
+        if self.workers is None:
+            return [self._tick_after(partial(do_here, function, piece, shared), tick) for piece in pieces]
+        results: dict[int, Result] = {}
+
+        def enter(k: int, result: Result) -> None:
+            results[k] = result
+            tick()
+
+        def compute(workers: Workers) -> list[Result]:
+            workers.each(function, pieces, enter, shared)
+            return [results[k] for k in range(len(pieces))]
+
+        every = self.journal.unit(partial(compute, self.workers))
+        for _ in range(len(pieces) - len(results)):  # which the journal had
+            tick()
+        return every
+
+    def _tick_after(self, compute: Callable[[], Result], tick: Callable[[], object]) -> Result:
+        result = self.journal.unit(compute)
+        tick()
+        return result
+
+    def tell(self, progress: Callable[[], Progress]) -> None:
+        """Tell the callback, if there is one."""
+        if self.callback is not None:
+            self.callback(progress())
+
+    def spread(
+        self,
+        function: Callable[..., Result],
+        pieces: Sequence[tuple[Any, ...]],
+        shared: Shared[Any],
+        tell: Callable[[dict[int, Result]], Progress],
+    ) -> dict[int, Result]:
+        """Results of function(shared.value, *piece) by the workers, by the number of the piece.
+
+        After Ctrl-C they are those there are. `tell` makes progress of the results so far.
+        """
+        found: dict[int, Result] = {}
+        assert self.workers is not None
+        workers = self.workers
+
+        def enter(k: int, result: Result) -> None:
+            found[k] = result
+            self.tell(lambda: tell(found))
+
+        def work() -> dict[int, Result]:
+            workers.each(function, pieces, enter, shared)
+            return found
+
+        return attempt(work, lambda: found or None)
+
+
+def session_elsewhere(began: float) -> Session:
+    """The session of a piece of work in another process: `began` is a time of day, and nobody is told of progress."""
+    return Session(began=time.perf_counter() - (time.time() - began))
+
+
+def time_of_day(began: float) -> float:
+    """A moment of this process's `time.perf_counter` as one of `time.time`, which other machines understand."""
+    return time.time() - (time.perf_counter() - began)
+
+
+def cut_of(runs: Sequence[Run]) -> Status | None:
+    """What cut runs short, Ctrl-C or the time limit; None where nothing did."""
+    return next((run.status for run in runs if run.status in CUTS), None)
