@@ -12,7 +12,7 @@ from unbraid.bases import BSpline
 from unbraid.bases.constraints import Decreasing, Increasing
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.fitting.batch import decouple_each
+from unbraid.studies.decouple_each import decouple_each
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
 from unbraid.results.branch import Branch, FunctionBranch

@@ -7,7 +7,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.bases.constraints import Constraint
-from unbraid.fitting.batch import decouple_each
+from unbraid.studies.decouple_each import decouple_each
 
 
 @pytest.mark.parametrize("anchored", [False, True])
