@@ -36,7 +36,7 @@ def trig(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:
         FunctionBranch(lambda u: np.cos(2.0 * u) - 1.5, lambda u: -2.0 * np.sin(2.0 * u), "cos 2u - 1.5"),
         FunctionBranch(lambda u: np.sin(2.0 * u) + 0.5 * u, lambda u: 2.0 * np.cos(2.0 * u) + 0.5, "sin 2u + u/2"),
     )
-    return sampled(DecoupledModel(W0, W1, branches), S, as_generator(rng))
+    return draw_samples(DecoupledModel(W0, W1, branches), S, as_generator(rng))
 
 
 def monotone(S: int = 100, rng: Seed = None, box: float = BOX) -> tuple[Problem, DecoupledModel]:
@@ -58,7 +58,7 @@ def monotone(S: int = 100, rng: Seed = None, box: float = BOX) -> tuple[Problem,
         FunctionBranch(np.exp, np.exp, "exp u"),
         FunctionBranch(logistic, lambda u: logistic(u) * logistic(-u), "1 / (1 + exp -u)"),
     )
-    return sampled(DecoupledModel(W0, W1, branches), S, generator, box)
+    return draw_samples(DecoupledModel(W0, W1, branches), S, generator, box)
 
 
 def random_system(
@@ -86,7 +86,7 @@ def random_system(
     W1 = generator.standard_normal((n, r))
     reach = BOX * np.abs(W0).sum(axis=1)
     branches = [makers[kind](generator, np.array([-one, one])) for one in reach]
-    return sampled(DecoupledModel(W0, W1, branches), S, generator)
+    return draw_samples(DecoupledModel(W0, W1, branches), S, generator)
 
 
 def random_cubic(rng: np.random.Generator, span: Array) -> Branch:
@@ -103,7 +103,7 @@ def polynomial_branch(powers: Array, span: Array) -> Branch:
 
 
 def random_sine(rng: np.random.Generator, span: Array) -> Branch:
-    """sin(ωu + φ)."""
+    """A branch sin(ωu + φ) with random ω and φ."""
     frequency, phase = float(rng.uniform(1.0, 2.5)), float(rng.uniform(-np.pi, np.pi))
     return FunctionBranch(
         lambda u: np.sin(frequency * u + phase),
@@ -113,7 +113,7 @@ def random_sine(rng: np.random.Generator, span: Array) -> Branch:
     )
 
 
-def sampled(
+def draw_samples(
     model: DecoupledModel, S: int, rng: np.random.Generator, box: float = BOX
 ) -> tuple[Problem, DecoupledModel]:
     """A problem with S points from the box, and the model it comes from."""
@@ -125,12 +125,12 @@ def sampled(
 def polynomial_system(
     W0: Array, W1: Array, powers: list[list[float]], S: int, rng: Seed
 ) -> tuple[Problem, DecoupledModel]:
-    """W1 g(W0 x) with g_j(u) = Σ_p powers[j][p] u^p."""
+    """A system W1 g(W0 x) of polynomials, g_j(u) = Σ_p powers[j][p] u^p."""
     branches = []
     for row, coefficients in zip(W0, powers, strict=True):
         reach = BOX * float(np.abs(row).sum())
         branches.append(polynomial_branch(np.array(coefficients), np.array([-reach, reach])))
-    return sampled(DecoupledModel(W0, W1, branches), S, as_generator(rng))
+    return draw_samples(DecoupledModel(W0, W1, branches), S, as_generator(rng))
 
 
 def decuyper(S: int = 100, rng: Seed = None) -> tuple[Problem, DecoupledModel]:

@@ -111,7 +111,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     fit_: Fit
 
     def fit(self, X: Any, y: Any, jac: Any = None, sample_weight: Any = None) -> Self:
-        """Find the model.
+        """Find the model of some samples.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise DataError("sample_weight is zero throughout: at least one sample has to count.")
-        problem = merged(X, values, jacobians, weights)
+        problem = merge_copies(X, values, jacobians, weights)
         if problem.S == 1:
             raise DataError(f"Of {len(X)} samples only 1 distinct sample counts: at least 2 are needed.")
         basis = self.basis
@@ -178,7 +178,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:
-    """Jacobians as (S, n, m), or a sentence about why they are not."""
+    """The Jacobians that were given as (S, n, m), refused where they cannot be."""
     J = numbers("jac", jac)
     expected = (*y.shape, X.shape[1])
     if J.shape != expected and not (y.shape[1] == 1 and J.shape == X.shape):
@@ -188,7 +188,7 @@ def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:
     return J.reshape(expected)
 
 
-def merged(X: Array, F: Array, J: Array | None, weights: Array) -> Problem:
+def merge_copies(X: Array, F: Array, J: Array | None, weights: Array) -> Problem:
     """The problem of the distinct samples that count, in a fixed order, each with the weight of all its copies.
 
     Least squares does not change by it, and a weight of 2 gives the same problem as a sample given twice, to the last

@@ -92,14 +92,14 @@ def angles_between(A: Array, B: Array) -> Array:
 
 
 def ratio(residual: float, scale: float) -> float:
-    """Divide, with 0 / 0 = 0."""
+    """Residual / scale, with 0 / 0 = 0."""
     if scale > 0.0:
         return residual / scale
     return 0.0 if residual == 0.0 else np.inf
 
 
 def same_shape(name: str, truth: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Array, Array]:
-    """Both as float arrays, refused where their shapes differ."""
+    """A truth and its estimate as float arrays, refused where their shapes differ."""
     first, second = numbers(name, truth), numbers(f"The estimate of {name}", estimate)
     if first.shape != second.shape:
         raise DataError(f"{name} and its estimate must have the same shape, got {first.shape} and {second.shape}.")

@@ -46,7 +46,7 @@ def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | Non
     panel.axvspan(low, high, color=GREY, alpha=0.13, linewidth=0, label="training range")
     reach = MARGIN * (high - low)
     panel.set_xlim(low - reach, high + reach)
-    into_upper_part(panel, low_end, high_end)
+    use_upper_part(panel, low_end, high_end)
     panel.spines[["top", "right"]].set_visible(False)
     return draw_slope(panel, branch, truth, inside, beyond)
 
@@ -81,7 +81,7 @@ def shown_range(values: Array, continued: Array) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def into_upper_part(panel: Axes, low: float, high: float) -> None:
+def use_upper_part(panel: Axes, low: float, high: float) -> None:
     """Scale the axis of values so that the curve has the upper part of the panel for itself, with ticks only there."""
     from matplotlib.ticker import MaxNLocator
 
@@ -92,7 +92,7 @@ def into_upper_part(panel: Axes, low: float, high: float) -> None:
 
 
 def draw_data(panel: Axes, u: Array, low: float, high: float) -> None:
-    """Where the data lie: how many of the inputs u fall where, as a silhouette of no particular height."""
+    """Draw where the data lie: how many of the inputs u fall where, as a silhouette of no particular height."""
     bins = int(np.clip(2.0 * np.sqrt(u.size), 8, BINS))
     counts, edges = np.histogram(u, bins, (low, high))
     base, top = DATA
@@ -104,7 +104,7 @@ def draw_data(panel: Axes, u: Array, low: float, high: float) -> None:
 
 
 def draw_slope(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None, inside: Array, beyond: Array) -> Axes:
-    """The slope in a strip along the bottom, which has an axis of values of its own; returns the strip."""
+    """Draw the slope in a strip along the bottom, which has an axis of values of its own; returns the strip."""
     from matplotlib.ticker import MaxNLocator
 
     strip = panel.inset_axes((0.0, SLOPE[0], 1.0, SLOPE[1] - SLOPE[0]), sharex=panel)

@@ -12,7 +12,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
-from unbraid.plots.certificates import FAILED, certain, certificate
+from unbraid.plots.certificates import FAILED, certain_shapes, certificate_words
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_to_draw
@@ -80,7 +80,7 @@ def branches(
         k, scale = (branch.found, branch.input_scale) if isinstance(branch, AlignedBranch) else (j, 1.0)
         u = None if samples is None else samples.X @ model.W0[k] / scale
         strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
-        shape = certain(branch) if asked is None else certificate(branch, asked[k])
+        shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[k])
         name_panel(panel, strip, j, shape, "" if shares is None else f"by itself {share_label(shares[k])} of {whole}")
     if axes is None:
         legend_above(panels)
@@ -92,7 +92,7 @@ def branches(
 
 
 def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """The axes given, as an array, or new ones."""
+    """The axes given, as an array of so many, or new ones."""
     from matplotlib.axes import Axes
 
     if axes is None:
@@ -107,7 +107,7 @@ def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None
 
 
 def name_panel(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
-    """Labels and the title; remarks stand beside it in small print."""
+    """Write the labels and the title of branch j; remarks stand beside the title in small print."""
     u, g = indexed("u", j + 1), indexed("g", j + 1)
     panel.set_xlabel(f"{u} = {indexed('(W₀x)', j + 1)}")
     panel.set_ylabel(f"{g}({u})", y=sum(CURVE) / 2)
@@ -128,7 +128,7 @@ def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
 
 
 def share_label(share: float) -> str:
-    """'62 %', '0.4 %', 'under 0.1 %', 'over 200 %' where branches cancel."""
+    """A share in the small print above a panel: '62 %', '0.4 %', 'under 0.1 %', 'over 200 %' where branches cancel."""
     if share > TWICE:
         return f"over {100.0 * TWICE:g} %"
     if share < 1e-3:

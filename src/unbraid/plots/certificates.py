@@ -12,8 +12,8 @@ FAILED = "not certified ✗"
 MEANS = {(one.order, one.sign): one.means for one in CONSTRAINTS}
 
 
-def certificate(branch: Branch | AlignedBranch, constraint: Constraint | None) -> str:
-    """'increasing, certified ✓', or that the coefficients do not say so; empty where nothing was asked for."""
+def certificate_words(branch: Branch | AlignedBranch, constraint: Constraint | None) -> str:
+    """Whether coefficients certify the shape asked for: 'increasing, certified ✓'; empty where none was asked for."""
     if constraint is None:
         return ""
     own = branch.branch if isinstance(branch, AlignedBranch) else branch
@@ -21,7 +21,7 @@ def certificate(branch: Branch | AlignedBranch, constraint: Constraint | None) -
     return f"{shape}, certified ✓" if own.certified(constraint) else f"{shape}: {FAILED}"
 
 
-def certain(branch: Branch | AlignedBranch) -> str:
+def certain_shapes(branch: Branch | AlignedBranch) -> str:
     """What the coefficients of a branch certify, whether it was asked for or not: rising or falling, and bending."""
     own = branch.branch if isinstance(branch, AlignedBranch) else branch
     holding = [one() for one in CONSTRAINTS if one is not NonNegative and own.certified(one())]

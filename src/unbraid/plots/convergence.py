@@ -74,19 +74,19 @@ def convergence(fit: Fit, ax: Axes | None = None) -> Axes:
 
 
 def counted_in(trace: Trace) -> str:
-    """What the horizontal axis counts."""
+    """What the horizontal axis counts: sweeps, Gauss–Newton steps, or both."""
     if trace.search is None or trace.search >= trace.sweeps:
         return "sweep"
     return "sweeps, then Gauss–Newton steps" if trace.search else "Gauss–Newton step"
 
 
 def for_log_axis(values: Array) -> Array:
-    """Values as a logarithmic axis takes them: nothing where they are not finite."""
+    """Values as a logarithmic axis takes them: those near zero raised, NaN where they are not finite."""
     return np.where(np.isfinite(values), np.maximum(values, DRAWN_ZERO), np.nan)
 
 
 def draw_events(panel: Axes, trace: Trace) -> None:
-    """Marks on the objective, one kind of mark a kind of event."""
+    """Draw the events of a trace as marks on its objective, one kind of mark a kind of event."""
     for kind, (called, marker, colour) in EVENTS.items():
         at = np.array([event.sweep for event in trace.events if event.kind is kind], dtype=int)
         if at.size:
@@ -96,7 +96,7 @@ def draw_events(panel: Axes, trace: Trace) -> None:
 
 
 def draw_phases(panel: Axes, trace: Trace) -> None:
-    """A line where the search ends and the Gauss–Newton steps begin, where there are both."""
+    """Draw a line where the search ends and the Gauss–Newton steps begin, where there are both."""
     if trace.search is None or not 0 < trace.search < trace.sweeps:
         return
     panel.axvline(trace.search + 0.5, color=QUIET, linewidth=0.8, linestyle=":")

@@ -66,7 +66,7 @@ def legend_above(panels: npt.NDArray[Any]) -> None:
 
 
 def model_of(picture: str, given: object) -> DecoupledModel:
-    """The model of a fit, or the model given."""
+    """The model of what was given to a picture: of a fit, or the model itself."""
     model = given.model if isinstance(given, Fit) else given
     if not isinstance(model, DecoupledModel):
         raise DataError(f"{picture} draws a Fit or a DecoupledModel, got a {type(given).__name__}.")
@@ -74,7 +74,7 @@ def model_of(picture: str, given: object) -> DecoupledModel:
 
 
 def fit_of(picture: str, given: object) -> Fit:
-    """What was given, if it is a fit."""
+    """What was given to a picture that draws fits, refused if it is none."""
     if isinstance(given, DecoupledModel):
         raise DataError(f"{picture} draws how a fit came about, which a DecoupledModel does not know: pass the Fit.")
     if not isinstance(given, Fit):
@@ -96,7 +96,7 @@ def samples_to_draw(picture: str, given: Fit | DecoupledModel, problem: Problem 
 
 
 def thinning_words(given: Fit | DecoupledModel, problem: Problem | None, samples: Problem) -> str:
-    """' (100,000 of 2,000,000 samples)', where not all are drawn; else nothing."""
+    """A remark, ' (100,000 of 2,000,000 samples)', where not all are drawn; else nothing."""
     whole = given.problem if problem is None and isinstance(given, Fit) else problem
     return "" if whole is None or whole.S == samples.S else f" ({samples.S:,} of {whole.S:,} samples)"
 
@@ -109,7 +109,7 @@ def inches(panel: Axes) -> tuple[float, float]:
 
 
 def set_decades(panel: Axes, values: Array) -> None:
-    """A logarithmic axis of values over a decade at least, so that what is about the same looks the same."""
+    """Make the axis of values logarithmic, over a decade at least, so that what is about the same looks the same."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     panel.set_yscale("log")
@@ -126,5 +126,5 @@ def set_decades(panel: Axes, values: Array) -> None:
 
 
 def remove_frame(panel: Axes) -> None:
-    """Without the frame's upper and right line."""
+    """Hide the upper and the right line of the frame."""
     panel.spines[["top", "right"]].set_visible(False)

@@ -98,7 +98,7 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
 
 
 def value_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
-    """Of every output, over the values that are known."""
+    """The misfit of every output, over the values that are known."""
     assert samples.F is not None
     F, predicted, spread = samples.F, model(samples.X), output_spreads(samples, model)
     errors = value_errors(samples, model)
@@ -110,9 +110,9 @@ def value_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
 
 
 def jacobian_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit]:
-    """Of every output, over the entries of its Jacobian in inputs of unit spread."""
+    """The misfit of every output, over the entries of its Jacobian in inputs of unit spread."""
     assert samples.J is not None
-    some = evenly(samples.S, JACOBIANS)
+    some = spread_evenly(samples.S, JACOBIANS)
     spread = input_spreads(samples)
     J, predicted = samples.J[some] * spread, model.jacobian(samples.X[some]) * spread
     weights = np.ones(len(some)) if samples.weights is None else samples.weights[some]
@@ -127,22 +127,22 @@ def jacobian_misfits(model: DecoupledModel, samples: Problem) -> Iterator[Misfit
 
 
 def misfit_words(one: Misfit) -> str:
-    """'2.4 %', or why there is no such number."""
+    """The error of an output, '2.4 %', or why there is no such number."""
     if not one.residual.size:
         return "not known"
     return "does not vary" if np.isinf(one.error) else f"{one.error:.2g} %"
 
 
-def evenly(count: int, most: int) -> IndexArray:
-    """Some of so many, from the first to the last."""
+def spread_evenly(count: int, most: int) -> IndexArray:
+    """At most so many of the numbers below `count`, evenly spread from the first to the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
 def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
-    """Residual against prediction, a colour and a mark an output."""
+    """Draw residuals against predictions, a colour and a mark an output."""
     looks = zip(itertools.cycle(LINES), itertools.cycle(MARKERS), strict=False)
     for one, name, (colour, marker) in zip(misfits, names, looks, strict=False):
-        some = evenly(one.residual.size, MOST_POINTS // len(misfits)) if one.residual.size else slice(0)
+        some = spread_evenly(one.residual.size, MOST_POINTS // len(misfits)) if one.residual.size else slice(0)
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2, "alpha": 0.65}
         look["label"] = f"{name}: {misfit_words(one)}"
         many = one.residual.size > MOST_POINTS
@@ -153,7 +153,7 @@ def draw_points(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
 
 
 def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
-    """Quantiles of the residuals, a column an output."""
+    """Draw quantiles of the residuals, a column an output."""
     quantiles = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
     table = np.array(
         [np.quantile(one.residual, quantiles) if one.residual.size else np.full(7, np.nan) for one in misfits]
@@ -171,7 +171,7 @@ def draw_ranges(panel: Axes, misfits: list[Misfit], names: list[str]) -> None:
 
 
 def panel_legend_above(panel: Axes) -> None:
-    """The legend above the panel, where it hides nothing, in as many columns as there is room for."""
+    """Put the legend above the panel, where it hides nothing, in as many columns as there is room for."""
     handles, names = panel.get_legend_handles_labels()
     entry = 0.3 + 0.062 * max(map(len, names))
     columns = min(len(names), max(1, int(inches(panel)[0] / entry)))

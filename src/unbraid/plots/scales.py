@@ -11,12 +11,12 @@ from unbraid.results.model import DecoupledModel
 
 
 def input_spreads(samples: Problem) -> Array:
-    """Of every input, (m,); 1 where it is constant."""
+    """The standard deviation of every input, (m,); 1 where it is constant."""
     return positive(spreads(samples.X, samples.weights), otherwise=1.0, noise=np.abs(samples.X).max(axis=0))
 
 
 def output_spreads(samples: Problem, model: DecoupledModel) -> Array:
-    """Of every output, (n,): of its values, or where none is known of the model's; 1 where it is constant."""
+    """The standard deviation of every output, (n,), of the model's where no value is known; 1 where it is constant."""
     F = model(samples.X)
     if samples.F is not None:
         F = np.where(np.isnan(samples.F).all(axis=0), F, samples.F)

@@ -52,15 +52,15 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     objectives = np.maximum(objectives, DRAWN_ZERO)
     for finished in (True, False):
         for agrees in (True, False):
-            which = drawn & np.array([belongs(start, finished, agrees) for start in summaries])
+            which = drawn & np.array([is_kind(start, finished, agrees) for start in summaries])
             if which.any():
-                panel.plot(places[which], objectives[which], **look(finished, agrees))
+                panel.plot(places[which], objectives[which], **mark_look(finished, agrees))
     set_decades(panel, objectives[drawn])
     panel.set_xlim(0.0, len(summaries) + 1.0)
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
     panel.set_ylabel("objective")
-    panel.set_title(counts(summaries), fontsize="medium", loc="center")
+    panel.set_title(count_words(summaries), fontsize="medium", loc="center")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     remove_frame(panel)
     if drawn.any():
@@ -68,13 +68,13 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def belongs(start: StartSummary, finished: bool, agrees: bool) -> bool:
-    """Whether a start is of that kind."""
+def is_kind(start: StartSummary, finished: bool, agrees: bool) -> bool:
+    """Whether a start was finished or not, and agrees with the best or not, as asked."""
     return start.finished == finished and (start.angle <= AGREEING) == agrees
 
 
-def look(finished: bool, agrees: bool) -> dict[str, Any]:
-    """Colour and shape say whether it agrees, filling whether it was finished."""
+def mark_look(finished: bool, agrees: bool) -> dict[str, Any]:
+    """How marks look: colour and shape say whether a start agrees, filling whether it was finished."""
     words = ("finished" if finished else "left after the search") + (", agrees" if agrees else ", differs")
     return {
         "marker": "o" if agrees else "s",
@@ -86,8 +86,8 @@ def look(finished: bool, agrees: bool) -> dict[str, Any]:
     }
 
 
-def counts(summaries: tuple[StartSummary, ...]) -> str:
-    """'4 of 16 starts finished, 4 agree'."""
+def count_words(summaries: tuple[StartSummary, ...]) -> str:
+    """How many starts there are and agree, in words: '4 of 16 starts finished, 4 agree'."""
     total, finished = len(summaries), sum(start.finished for start in summaries)
     if total == 1:
         return "1 start" if finished else "1 start, not finished"

@@ -24,7 +24,7 @@ GAP = 0.6
 CELL = (0.40, 0.30)
 """Width and height of an entry in a new figure, in inches."""
 SMALL_CELL = (0.20, 0.20)
-"""The same where entries are many."""
+"""Width and height of an entry where they are many."""
 FEW_ENTRIES = 400
 """Entries that are written as numbers; more would be a table nobody reads, and a large file."""
 NUMBER_ROOM = (0.27, 0.13)
@@ -110,7 +110,7 @@ def standardised(model: DecoupledModel, samples: Problem) -> tuple[Array, Array]
 
 
 def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None:
-    """One matrix from a column on, with numbers if there is room, else with a dash in negative entries."""
+    """Draw a matrix from a column on, with numbers if there is room, else with a dash in negative entries."""
     rows, columns = matrix.shape
     most = float(np.abs(matrix).max()) or 1.0
     extent = (start, start + columns, rows, 0.0)
@@ -140,7 +140,7 @@ def has_room_for_numbers(panel: Axes, columns: float, rows: int) -> bool:
 
 
 def short_number(entry: float) -> str:
-    """A number of at most five letters."""
+    """An entry of a matrix in at most five letters."""
     size = abs(entry)
     if size < 0.005:
         text = "0"
@@ -152,7 +152,7 @@ def short_number(entry: float) -> str:
 
 
 def diverging() -> Any:
-    """Orange through white to blue, as dark on either side."""
+    """A colour map, orange through white to blue, as dark on either side."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("unbraid", [RED, "#FFFFFF", BLUE])

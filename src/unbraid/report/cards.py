@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.bases.constraints import CONSTRAINTS
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
-from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE, Subject
+from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE_WEIGHT, Subject
 from unbraid.report.verdict import Badge, grade
 from unbraid.report.words import in_percent, plain_number, share_of, signed
 
@@ -81,14 +81,14 @@ def strongest(weights: Array, names: tuple[str, ...]) -> list[Weight]:
     return [
         Weight(names[k], signed(weights[k]), abs(float(weights[k])) / largest, bool(weights[k] < 0.0))
         for k in order
-        if abs(weights[k]) >= NEGLIGIBLE * largest
+        if abs(weights[k]) >= NEGLIGIBLE_WEIGHT * largest
     ]
 
 
 def left_over(weights: Array, named: list[Weight]) -> int:
     """How many weights of a branch that are not negligible were not named."""
     largest = float(np.abs(weights).max()) or 1.0
-    return int(np.count_nonzero(np.abs(weights) >= NEGLIGIBLE * largest)) - len(named)
+    return int(np.count_nonzero(np.abs(weights) >= NEGLIGIBLE_WEIGHT * largest)) - len(named)
 
 
 def direction_formula(subject: Subject, j: int, scaled: Array) -> str:
@@ -146,7 +146,7 @@ def shape_badges(subject: Subject) -> Iterator[Badge]:
 
 
 def output_rows(subject: Subject) -> list[OutputRow]:
-    """The outputs with their errors; of many the worst come first."""
+    """The rows of the table of outputs and errors; of many the worst come first."""
     F, errors = subject.problem.F, subject.output_errors
     if F is None or errors is None:
         return []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.kernels.arrays import Array
-from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE, Subject
+from unbraid.report.subject import MOST_NAMED, NEGLIGIBLE_WEIGHT, Subject
 from unbraid.report.words import short_share, signed
 from unbraid.results.branch import Branch
 
@@ -140,7 +140,7 @@ def lay_nodes(names: Sequence[str], x: float, height: float, form: Proportions) 
 
 
 def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """What a branch is driven by and goes into, strongest first."""
+    """What the diagram says of a branch: what it is driven by and goes into, strongest first."""
     own = [edge for edge in reversed(edges) if edge.branch == box.which]
     parts = [
         f"{verb} {name_first([f'{names[edge.node]} ({edge.weight})' for edge in own if edge.side == side])}"
@@ -151,7 +151,7 @@ def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: S
 
 
 def node_words(node: Node, edges: Sequence[Edge], side: str, verb: str) -> str:
-    """Which branches an input goes into, or an output comes from, strongest first."""
+    """What the diagram says of a node: which branches an input goes into, or an output comes from, strongest first."""
     own = [edge for edge in reversed(edges) if edge.side == side and edge.node == node.which]
     if not own:
         return f"{node.name}: connected to nothing."
@@ -203,7 +203,7 @@ def lay_edges(form: Proportions, side: str, weights: Array, nodes: Sequence[Node
         size = np.abs(weights[j]) / largest
         place = np.argsort(np.argsort(-size, kind="stable"))
         for k, node in enumerate(nodes):
-            if size[k] < NEGLIGIBLE or place[k] >= at_all:
+            if size[k] < NEGLIGIBLE_WEIGHT or place[k] >= at_all:
                 continue
             weak = bool(place[k] > 0 and (size[k] < WEAK or place[k] >= each))
             fan = 0.62 * box.height * ((k + 0.5) / len(nodes) - 0.5)

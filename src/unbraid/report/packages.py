@@ -10,12 +10,12 @@ NEEDED = ("jinja2", "matplotlib")
 
 
 def missing_packages() -> list[str]:
-    """Those of them that are not installed."""
+    """The packages that a report needs and that are not installed."""
     return [name for name in NEEDED if find_spec(name) is None]
 
 
 def check_packages() -> None:
-    """Raise a sentence with advice where one is missing; cheap, so ask before long work."""
+    """Raise a sentence with advice where a package of a report is missing; cheap, so ask before long work."""
     missing = missing_packages()
     if missing:
         are = "are" if len(missing) > 1 else "is"

@@ -45,7 +45,7 @@ def fitted_samples(subject: Subject) -> Problem:
 
 
 def python_code(subject: Subject) -> str:
-    """Lines that repeat the fit, as far as it is known."""
+    """Python code that repeats the fit, as far as it is known."""
     problem = fitted_samples(subject)
     arrays = [(name, getattr(problem, name)) for name in ("X", "F", "J")]
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays if array is not None)
@@ -60,7 +60,7 @@ def python_code(subject: Subject) -> str:
 
 
 def call(asked: Request) -> list[str]:
-    """The call of `decouple`, with a remark where something cannot be written down."""
+    """The lines that call `decouple`, with a remark where something cannot be written down."""
     arguments = [f"rank={asked.rank!r}"]
     remarks = []
     if asked.basis is not None:
@@ -88,14 +88,14 @@ def call(asked: Request) -> list[str]:
 
 
 def shape_code(constraint: Any) -> str:
-    """A constraint, or a list of them."""
+    """A constraint, or a list of them, as Python code."""
     if isinstance(constraint, Sequence):
         return "[" + ", ".join("None" if one is None else f"ub.{one!r}" for one in constraint) + "]"
     return f"ub.{constraint!r}"
 
 
 def method_code(method: Method) -> tuple[str, bool]:
-    """The call that makes a method, and whether it tells everything."""
+    """The call that makes a method, as Python code, and whether it tells everything."""
     make = getattr(methods, method.name, None)
     if make is None:
         return f"ub.methods.{method.name}()", False
@@ -127,7 +127,7 @@ def count_agreeing(one: Method, other: Method) -> int:
 
 
 def settings_of(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """All settings by their full names."""
+    """The settings in nested dictionaries, by full names: 'stopping.tolerance'."""
     found = {}
     for name, value in nested.items():
         inner = settings_of(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}

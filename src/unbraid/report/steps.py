@@ -12,7 +12,7 @@ from unbraid.results.outcome import Status
 
 
 def next_steps(subject: Subject) -> Iterator[str]:
-    """What to try, most pressing first."""
+    """What a user should try next, most pressing first."""
     fit = subject.fit
     if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
         yield fit.status.advice

@@ -20,7 +20,7 @@ from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
 from unbraid.selection.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
 
-NEGLIGIBLE = 0.01
+NEGLIGIBLE_WEIGHT = 0.01
 """A share of the largest weight below which a weight is neither named nor drawn."""
 MOST_NAMED = 4
 """How many inputs and outputs of a branch are named."""
@@ -28,7 +28,7 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model and the samples it is held against.
+    """What a report is about: a model and the samples it is held against.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Subject:
 
     @cached_property
     def both_shares(self) -> tuple[Array | None, Array | None]:
-        """Of the variance of F, and of ‖J‖², that each branch has by itself on the samples that count."""
+        """What each branch has by itself of the variance of F, and of ‖J‖², (r,) each, on the samples that count."""
         return branch_shares(self.model, self.problem.counting())
 
     @property

@@ -14,7 +14,7 @@ from unbraid.report.words import in_percent, listed_words, plain_number, share_o
 
 
 def jacobian_words(subject: Subject) -> str:
-    """Error(J) is a square: its root is what reads as an error."""
+    """By how much slopes are off, in words: the root of Error(J), which is a square."""
     assert subject.jacobian_error is not None or subject.output_errors is not None
     error = subject.jacobian_error
     return "" if error is None else f"so slopes are off by {in_percent(100.0 * float(np.sqrt(error)))} of their size"
@@ -99,7 +99,7 @@ def course_words(subject: Subject) -> str:
 
 
 def answers(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Questions and answers."""
+    """Questions about a fit, and their answers."""
     if subject.own:
         yield from answers_on_own_samples(subject)
     elif subject.fit is not None and len(subject.fit.starts) > 1:
@@ -115,7 +115,7 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
-    """What is asked of the samples of the fit only."""
+    """Questions and answers that need the samples of the fit."""
     found = subject.diagnostics
     yield "Is the decoupling unique?", uniqueness_answer(subject)
     yield "Do other starts find the same?", starts_answer(subject)
@@ -130,7 +130,7 @@ def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def uniqueness_answer(subject: Subject) -> str:
-    """Whether other models do as well."""
+    """Whether the decoupling is unique: whether other models do as well."""
     found = subject.diagnostics
     if found.flat is None:
         return "Not tested: there are too many unknowns."
@@ -145,7 +145,7 @@ def uniqueness_answer(subject: Subject) -> str:
 
 
 def starts_answer(subject: Subject) -> str:
-    """Whether other starts that ended as low agree."""
+    """Whether other starts that ended as low found the same."""
     found = subject.diagnostics
     if found.match is None:
         return "Not known: no other start ended as low."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.report.subject import Subject
-from unbraid.report.words import ROUNDING, count_word, in_percent, listed_words
+from unbraid.report.words import ROUNDING_ERROR, count_word, in_percent, listed_words
 from unbraid.results.notes import UNEXPLAINED
 from unbraid.results.outcome import Status
 from unbraid.selection.diagnostics import EXPLAINED
@@ -87,7 +87,7 @@ def reproduce(error: float, s: str) -> str:
 
 def how_well(error: float, single: bool) -> str:
     """How near a model of that error comes, 'to 0.1 % or better'."""
-    if error < ROUNDING:
+    if error < ROUNDING_ERROR:
         return " exactly, up to rounding"
     if error < GOOD:
         return f" to {in_percent(error)}" + ("" if single else " or better")
@@ -106,7 +106,12 @@ def grade(error: float) -> str:
     """An error in %, in words: 'very small', 'visible', 'large'."""
     if not np.isfinite(error):
         return "no value known" if np.isnan(error) else "it does not vary"
-    for limit, word in ((ROUNDING, "exact, up to rounding"), (1.0, "very small"), (GOOD, "small"), (FAIR, "visible")):
+    for limit, word in (
+        (ROUNDING_ERROR, "exact, up to rounding"),
+        (1.0, "very small"),
+        (GOOD, "small"),
+        (FAIR, "visible"),
+    ):
         if error < limit:
             return word
     return "large" if error < UNEXPLAINED else "mostly unexplained" if error < 100.0 else "not explained"

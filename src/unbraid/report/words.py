@@ -9,7 +9,7 @@ from unbraid.selection.diagnostics import TWICE
 
 NUMBER_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 TOGETHER = "\N{NO-BREAK SPACE}"
-ROUNDING = 1e-6
+ROUNDING_ERROR = 1e-6
 """An error in % below which nothing but rounding is left."""
 
 
@@ -42,7 +42,7 @@ def in_percent(value: float) -> str:
     if value == 0.0:
         text = "0"
     elif value < 1e-3:
-        text = f"{value:.0e}" if value < ROUNDING else f"{value:.1e}"
+        text = f"{value:.0e}" if value < ROUNDING_ERROR else f"{value:.1e}"
     else:
         text = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
     return f"{text.replace('e-0', 'e-').replace('-', '−')}{TOGETHER}%"

@@ -41,7 +41,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write the content to a file, whole or not at all."""
     with replacing(path) as file:
         file.write(content)
 

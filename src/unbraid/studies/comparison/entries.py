@@ -22,7 +22,7 @@ Drawing = Callable[[int, np.random.Generator], tuple[Problem, DecoupledModel | N
 
 @dataclass(frozen=True)
 class System:
-    """A function to decouple.
+    """A system to compare methods on: a function to decouple, and what its decoupling needs.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class System:
     degree
         Degree that polynomials get.
     draw
-        S samples of it, and the true model where there is one.
+        Draws S samples, with the true model where there is one.
     """
 
     name: str
@@ -52,7 +52,7 @@ Fitting = Callable[[Problem, System, np.random.Generator], Fit]
 
 @dataclass(frozen=True)
 class Contender:
-    """A method with its settings.
+    """A method that takes part in the comparison, with its settings.
 
     Attributes
     ----------

@@ -60,13 +60,13 @@ def errors_table(rows: Rows, noise: float) -> str:
     for system in distinct_names(rows, "system"):
         errors = [values(rows, "fresh_error", system=system, noise=noise, contender=one) for one in methods]
         best = min(float(np.median(error)) for error in errors)
-        entries = [entry(float(np.median(error)), float(error.max()), best) for error in errors]
+        entries = [error_entry(float(np.median(error)), float(error.max()), best) for error in errors]
         table.append([systems()[system].title, *entries])
     return markdown_table(["system", *(contenders()[one].title for one in methods)], table)
 
 
-def entry(median: float, worst: float, best: float) -> str:
-    """'**0.12** (0.3)': bold if it is the best, or within 5 % of it."""
+def error_entry(median: float, worst: float, best: float) -> str:
+    """The median and the worst error, '**0.12** (0.3)'; bold if it is the best, or within 5 % of it."""
     shown = f"{median:.2g}" if median < 99.5 else f"{median:.0f}"
     return f"{f'**{shown}**' if median <= 1.05 * best else shown} ({worst:.2g})"
 

@@ -30,7 +30,7 @@ INTERPOLANT_DEGREE = 10
 
 
 def trig_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] = TRIG_DFS) -> list[Task]:
-    """The first experiment: f_trig over degrees and degrees of freedom."""
+    """The tasks of the first experiment: f_trig over degrees and degrees of freedom."""
     return [
         Task(
             f"trig-{variant}-d{degree}-df{df}",
@@ -44,7 +44,7 @@ def trig_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] = TR
 
 
 def monotone_tasks(runs: int, seed: int, readings: Readings, dfs: Sequence[int] = MONOTONE_DFS) -> list[Task]:
-    """The second experiment: the monotone system with and without the constraint."""
+    """The tasks of the second experiment: the monotone system with and without the constraint."""
     return [
         Task(
             f"monotone-{variant}-{'increasing' if constrained else 'free'}-df{df}",
@@ -67,7 +67,7 @@ def trig_cell(variant: str, degree: int, df: int, runs: int, seed: int, **readin
         {"variant": variant, "degree": degree, "df": df, "run": run}
         | named_errors("", problem, fit.model)
         | named_errors("poly_", problem, with_polynomials(fit.model, problem, INTERPOLANT_DEGREE))
-        | ending(fit, truth)
+        | direction_and_status(fit, truth)
         for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
     ]
 
@@ -84,7 +84,7 @@ def monotone_cell(variant: str, constrained: bool, df: int, runs: int, seed: int
         {"variant": variant, "constraint": "increasing" if constrained else "none", "df": df, "run": run}
         | named_errors("", problem, fit.model)
         | {"certified": all(certified_monotone(branch) for branch in fit.model.branches)}
-        | ending(fit, truth)
+        | direction_and_status(fit, truth)
         for run, (fit, (problem, truth)) in enumerate(zip(fits, drawn, strict=True))
     ]
 
@@ -120,8 +120,8 @@ def named_errors(prefix: str, problem: Problem, model: DecoupledModel) -> dict[s
     return {f"{prefix}error_J": jacobian_error} | {f"{prefix}e{i + 1}": float(e) for i, e in enumerate(outputs)}
 
 
-def ending(fit: Fit, truth: DecoupledModel) -> dict[str, Any]:
-    """How far the directions are from the true ones, in degrees, and how the fit ended."""
+def direction_and_status(fit: Fit, truth: DecoupledModel) -> dict[str, Any]:
+    """How far the directions of a fit are from the true ones, in degrees, and how the fit ended."""
     return {"angle": float(direction_angles(truth.W0, fit.model.W0).max()), "status": fit.status.name}
 
 

@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 def trig_verdicts(rows: Rows) -> list[Verdict]:
-    """The claims about f_trig, on the outputs of the model with the paper's polynomials through its branches."""
+    """Verdicts on the claims about f_trig, by models with the paper's polynomials through their branches."""
     return verdicts(
         rows,
         [
@@ -74,7 +74,7 @@ def trig_verdicts(rows: Rows) -> list[Verdict]:
 
 
 def monotone_verdicts(rows: Rows) -> list[Verdict]:
-    """The claims about the monotone system."""
+    """Verdicts on the claims about the monotone system."""
     return verdicts(
         rows,
         [
@@ -99,7 +99,7 @@ def monotone_verdicts(rows: Rows) -> list[Verdict]:
 
 
 def verdicts(rows: Rows, claims: Sequence[Claim]) -> list[Verdict]:
-    """Each claim judged on the rows of each variant that has any."""
+    """A verdict on each claim for each variant that has any rows."""
     result = []
     for claim in claims:
         for variant in VARIANTS:
@@ -121,12 +121,12 @@ def grade_claim(whole: bool, part: bool) -> str:
     return HOLDS if whole else IN_PART if part else FAILS
 
 
-def span(counts: Sequence[int]) -> str:
+def span_words(counts: Sequence[int]) -> str:
     """The range of some counts: '30', or '7 to 16'."""
     return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def among(holding: Sequence[int], asked: Sequence[int]) -> str:
+def df_words(holding: Sequence[int], asked: Sequence[int]) -> str:
     """At which of the df asked for something holds: 'at every df', 'at df = 8, 10'."""
     if len(holding) == len(asked):
         return "at every df"
@@ -134,7 +134,7 @@ def among(holding: Sequence[int], asked: Sequence[int]) -> str:
 
 
 def share_true(part: Iterable[bool]) -> float:
-    """The share of true entries."""
+    """The share of entries that are true."""
     return float(np.mean(list(part)))
 
 
@@ -174,7 +174,7 @@ def linear_is_worst(rows: Rows) -> tuple[str, str]:
     holding = [df for df in dfs if medians[df][0] >= max(medians[df])]
     last = medians[dfs[-1]]
     listed = ", ".join(f"{median:.2g}" for median in last)
-    said = f"worst {among(holding, dfs)}; medians at df = {dfs[-1]}: {listed} % for d = 1, 2, 3"
+    said = f"worst {df_words(holding, dfs)}; medians at df = {dfs[-1]}: {listed} % for d = 1, 2, 3"
     return said, grade_claim(len(holding) == len(dfs), len(holding) > len(dfs) / 2)
 
 
@@ -200,7 +200,7 @@ def constraint_lowers_the_error(rows: Rows) -> tuple[str, str]:
         for df in dfs
     }
     holding = [df for df in dfs if ratios[df] < 1.0]
-    said = f"lower {among(holding, dfs)}; ratio of medians {min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
+    said = f"lower {df_words(holding, dfs)}; ratio of medians {min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
     return said, grade_claim(len(holding) == len(dfs), len(holding) > len(dfs) / 2)
 
 
@@ -213,7 +213,7 @@ def constraint_certifies(rows: Rows) -> tuple[str, str]:
     """Judge by how many runs are certified, with the constraint and without."""
     runs = 1 + max(row["run"] for row in rows)
     free, constrained = certified_counts(rows, "none"), certified_counts(rows, "increasing")
-    said = f"free {span(free)} of {runs}, constrained {span(constrained)} of {runs}"
+    said = f"free {span_words(free)} of {runs}, constrained {span_words(constrained)} of {runs}"
     all_constrained = min(constrained) == runs
     return said, grade_claim(all_constrained and max(free) <= 2 * runs / 3, all_constrained)
 
@@ -223,4 +223,4 @@ def constraint_is_necessary(rows: Rows) -> tuple[str, str]:
     runs = 1 + max(row["run"] for row in rows)
     free = certified_counts(rows, "none")
     short = [df for df, count in zip(distinct(rows, "df"), free, strict=True) if count < runs]
-    return f"free runs without a certificate {among(short, free)}", grade_claim(len(short) == len(free), bool(short))
+    return f"free runs without a certificate {df_words(short, free)}", grade_claim(len(short) == len(free), bool(short))

@@ -22,40 +22,40 @@ FEWEST = 5
 
 def trig_figure(rows: Rows, prefix: str = "poly_") -> Figure:
     """Figure 2: Error(J), e_1 and e_2 of f_trig over df for d = 1, 2, 3, as box plots without outliers."""
-    figure, panels, variants = grid(rows, 3)
+    figure, panels, variants = new_grid(rows, 3)
     labels = ("Error(J)", "e₁ in %", "e₂ in %")
     degrees = distinct(rows, "degree")
     for column, variant in enumerate(variants):
         some = [row for row in rows if row["variant"] == variant]
         for axes, name in zip(panels[:, column], ("error_J", "e1", "e2"), strict=True):
             groups = [[values(some, prefix + name, degree=d, df=df) for df in distinct(rows, "df")] for d in degrees]
-            boxes(axes, groups, distinct(rows, "df"))
+            draw_boxes(axes, groups, distinct(rows, "df"))
             if name != "error_J":
                 axes.axhline(1.0, color=RED, linestyle=":", linewidth=1.2, zorder=0)
         panels[0, column].set_title(VARIANTS[variant])
         panels[-1, column].set_xlabel("degrees of freedom df")
     for axes, label in zip(panels[:, 0], labels, strict=True):
         axes.set_ylabel(label)
-    legend(figure, [f"d = {d}" for d in degrees], line="1 %")
+    draw_legend(figure, [f"d = {d}" for d in degrees], line="1 %")
     return figure
 
 
 def monotone_figure(rows: Rows) -> Figure:
     """Figure 3: Error(J) of the monotone system over df, with and without the constraint."""
-    figure, panels, variants = grid(rows, 1)
+    figure, panels, variants = new_grid(rows, 1)
     for column, variant in enumerate(variants):
         some = [row for row in rows if row["variant"] == variant]
         dfs = distinct(rows, "df")
         groups = [[values(some, "error_J", constraint=c, df=df) for df in dfs] for c in ("none", "increasing")]
-        boxes(panels[0, column], groups, dfs, (BOX_COLOURS[0], BOX_COLOURS[2]))
+        draw_boxes(panels[0, column], groups, dfs, (BOX_COLOURS[0], BOX_COLOURS[2]))
         panels[0, column].set_title(VARIANTS[variant])
         panels[0, column].set_xlabel("degrees of freedom df")
     panels[0, 0].set_ylabel("Error(J)")
-    legend(figure, ["Unconstrained", "Monotonic (+)"], (BOX_COLOURS[0], BOX_COLOURS[2]))
+    draw_legend(figure, ["Unconstrained", "Monotonic (+)"], (BOX_COLOURS[0], BOX_COLOURS[2]))
     return figure
 
 
-def grid(rows: Rows, lines: int) -> tuple[Figure, Any, list[str]]:
+def new_grid(rows: Rows, lines: int) -> tuple[Figure, Any, list[str]]:
     """A figure with one column a variant; panels of a line share their axis."""
     from matplotlib.figure import Figure
 
@@ -65,10 +65,10 @@ def grid(rows: Rows, lines: int) -> tuple[Figure, Any, list[str]]:
     return figure, panels, variants
 
 
-def boxes(
+def draw_boxes(
     axes: Axes, groups: Sequence[Sequence[Any]], ticks: Sequence[int], colours: Sequence[str] = BOX_COLOURS
 ) -> None:
-    """Box plots side by side, one group a colour, one place a tick, on a logarithmic scale."""
+    """Draw box plots side by side, one group a colour, one place a tick, on a logarithmic scale."""
     width = 0.8 / len(groups)
     for g, group in enumerate(groups):
         places = [k + (g - (len(groups) - 1) / 2) * width for k in range(len(ticks))]
@@ -92,8 +92,10 @@ def boxes(
     axes.grid(axis="y", alpha=0.3)
 
 
-def legend(figure: Figure, names: Sequence[str], colours: Sequence[str] = BOX_COLOURS, line: str | None = None) -> None:
-    """One legend for all panels, above them."""
+def draw_legend(
+    figure: Figure, names: Sequence[str], colours: Sequence[str] = BOX_COLOURS, line: str | None = None
+) -> None:
+    """Draw one legend for all panels, above them; `line` is what the dotted one is called."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

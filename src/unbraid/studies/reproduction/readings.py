@@ -18,7 +18,7 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Readings:
-    """The unclear points.
+    """How the unclear points of the paper are read.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Readings:
             raise SettingError(f"degree_of must be 'function' or 'spline', got {self.degree_of!r}.")
 
     def settings(self) -> dict[str, Any]:
-        """The same as plain numbers and texts."""
+        """The readings by name, as plain numbers and texts."""
         return asdict(self)
 
     def sentences(self, experiment: str = "all") -> list[str]:
-        """What was taken, for readers of the results of "trig", "monotone" or "all" experiments."""
+        """How the paper was read, in sentences, for the results of "trig", "monotone" or "all" experiments."""
         general = [
             f'λ = {self.coupling:g} in both variants of CMTF-BSD (the paper: "a fixed low value, 0.01 or 0.1"); '
             "unbraid's default has its own, 0.1.",
