@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from unbraid.fitting.request import Request
 from unbraid.report.cards import certified_words, matters
 from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.trust import bias_words, samples_words
 from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
-from unbraid.fitting.request import Request
 from unbraid.selection.diagnostics import ParallelPair
 from unbraid.selection.uniqueness import Flat
 

@@ -12,12 +12,12 @@ from unbraid.bases import BSpline
 from unbraid.bases.constraints import Decreasing, Increasing
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.studies.decouple_each import decouple_each
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
 from unbraid.results.branch import Branch, FunctionBranch
 from unbraid.results.fit import Fit, errors_on
 from unbraid.results.model import DecoupledModel
+from unbraid.studies.decouple_each import decouple_each
 from unbraid.studies.reproduction.readings import VARIANTS, Readings, method_of
 from unbraid.studies.tasks import Rows, Task
 
