@@ -64,8 +64,10 @@ def test_a_finished_fit_is_returned_at_once(tmp_path: Path) -> None:
     assert path.read_bytes() == written
 
 
-def test_seconds_before_a_break_count(tmp_path: Path) -> None:
-    """Each call takes 0.05 s at least, so that eight of them fit into 0.35 s."""
+def test_seconds_before_a_break_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that only calls move, by 0.05 s each, so that eight of them fit into 0.35 s."""
+    now = 100.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
     path = tmp_path / "fit.checkpoint"
     method = replace(
         FITS["dejonghe2025"][1]["method"], stopping=Stopping(max_sweeps=100, tolerance=0.0, max_seconds=0.35)
@@ -73,7 +75,8 @@ def test_seconds_before_a_break_count(tmp_path: Path) -> None:
 
     class Slow(Counting):
         def __call__(self, progress: object, *_: object) -> None:
-            time.sleep(0.05)
+            nonlocal now
+            now += 0.05
             super().__call__(progress)
 
     with pytest.raises(KilledError):

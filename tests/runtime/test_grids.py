@@ -89,7 +89,7 @@ def test_reproduce_on_a_cluster_has_the_same_results(
         written.append(results)
         return [folder]
 
-    monkeypatch.setattr("unbraid.cli.reproduce.write_results", take)
+    monkeypatch.setattr("unbraid.cli.reproduce.write_reproduction", take)
     line = ("reproduce", "trig", "--quick", "--runs", "1", "--sweeps", "3")
     run(*line, "--jobs", "1", "-o", tmp_path / "here")
     run(*line, "--scheduler", cluster.scheduler_address, "-o", tmp_path / "there")
