@@ -26,11 +26,10 @@ import unbraid as ub
 from unbraid.kernels import quadratics
 from unbraid.kernels.arrays import Array, BoolArray, blocks
 from unbraid.methods import SEARCH_SWEEPS
-from unbraid.solvers.first_order import together
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates
-from unbraid.solvers.linearised import Linearised
+from unbraid.solvers.linearised import Linearised, together
 from unbraid.solvers.local_models import turning_frames
 
 SPARED = 1e-12

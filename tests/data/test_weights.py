@@ -16,6 +16,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
 from unbraid.results.fit import errors_on
+from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
 
@@ -129,7 +130,6 @@ def repeated_rows(samples: Samples, times: Array) -> Samples:
         F=None if samples.F is None else samples.F[index],
         J=None if samples.J is None else samples.J[index],
         rows=None,
-        _memory={},
     )
 
 
@@ -212,7 +212,7 @@ def with_gaps(problem: ub.Problem, share: float, seed: int = 0, data: str = "FJ"
 
 def objective(solver: GaussNewton, it: Iterates, problem: ub.Problem, units: Units) -> float:
     """The sum over what is known, entry by entry."""
-    at = solver.samples.gathered().at(it.W0, it.placement, it.a)
+    at = outputs_at(solver.samples.gathered(), it)
     total = 0.0
     rows = np.ones(problem.S) if problem.weights is None else problem.weights / problem.weights.mean()
     if problem.J is not None:

@@ -123,7 +123,7 @@ def test_a_sweep_does_not_depend_on_the_scale_of_the_branches(seed: int) -> None
     W1 = rng.standard_normal((3, 3))
     one, _ = solver.step(solver.start_from(GivenModel(W0, W1, lambda X: (G, R)), rng))
     two, _ = solver.step(solver.start_from(GivenModel(W0, W1, lambda X: (G * scale, R * scale)), rng))
-    np.testing.assert_allclose(one.W0, two.W0, atol=1e-5)
+    np.testing.assert_allclose(one.iterates.W0, two.iterates.W0, atol=1e-5)
     np.testing.assert_allclose(solver.measure(one).objective, solver.measure(two).objective, rtol=1e-5)
 
 

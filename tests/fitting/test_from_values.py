@@ -14,6 +14,7 @@ from unbraid.fitting.from_values import LADDER, Refine
 from unbraid.fitting.session import Found, Session
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status, Trace
+from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 
@@ -64,7 +65,7 @@ def test_only_different_directions_go_on() -> None:
     found = Refine(finer)(Session(), Found(tuple(runs))).runs
     assert len(found) == 2
     assert found[0].best.a.shape == (1, 2, 21)
-    before, after = (samples.at(it.W0, it.placement, it.a) for it in (runs[0].best, found[0].best))
+    before, after = (outputs_at(samples, it) for it in (runs[0].best, found[0].best))
     np.testing.assert_allclose(
         after.values @ found[0].best.W1.mT, before.values @ runs[0].best.W1.mT, atol=0.2 * np.abs(before.values).max()
     )

@@ -17,6 +17,7 @@ from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.coupling import FixedCoupling
+from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.translate import GivenModel
 
 
@@ -238,14 +239,14 @@ def test_sweeps_are_those_of_the_plain_twin(sweeps: int, constraint: Constraint 
         G = np.stack([branch.derivative(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
         R = np.stack([branch(u[:, j]) for j, branch in enumerate(truth.branches)], axis=-1)
         start = solver.start_from(GivenModel(W0, truth.W1, lambda X: (G, R)), rng)
-    here = solver.samples.gathered().at(start.W0, start.placement, start.a)
-    begin = start.W0[0], here.slopes[0], here.values[0]
+    here = outputs_at(solver.samples.gathered(), start.iterates)
+    begin = start.iterates.W0[0], here.slopes[0], here.values[0]
     ours = swept(solver, start, sweeps)
     theirs = cmtf_bsd(
         problem.X, problem.F, problem.J, begin, df, degree, coupling, sweeps, increasing=constraint is not None
     )
-    there = solver.samples.gathered().at(ours.W0, ours.placement, ours.a)
-    found = ours.W1, ours.W0, there.slopes, there.values
+    there = outputs_at(solver.samples.gathered(), ours.iterates)
+    found = ours.iterates.W1, ours.iterates.W0, there.slopes, there.values
     for name, mine, plain in zip(["W1", "W0", "G", "R"], found, theirs, strict=True):
         np.testing.assert_allclose(mine[0], plain, rtol=0, atol=1e-8 * np.abs(plain).max(), err_msg=name)
     measure = solver.measure(ours)

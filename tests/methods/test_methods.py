@@ -18,6 +18,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.kernels.differences import SHIFTS, formula
 from unbraid.methods.polynomial import inverse_weight
 from unbraid.results.branch import FittedBranch
+from unbraid.solvers.evaluated import BranchInputs, outputs_at
 from unbraid.solvers.joint import JointProjection, joint_coefficients
 
 
@@ -129,9 +130,8 @@ def test_joint_coefficients_are_the_least_squares_fit(basis: ub.Polynomial, weig
     Q = root.T @ root + np.eye(6) if weighted else np.eye(6)
     u = W0 @ samples.X.T
     placement = basis.place(u)
-    a = joint_coefficients(
-        samples, W0, W1, placement, u, placement.at(u), Projection.onto([None] * W0.shape[1]), Q if weighted else None
-    )
+    inputs, free = BranchInputs(samples.X, W0, placement), Projection.onto([None] * W0.shape[1])
+    a = joint_coefficients(samples, inputs, W1, free, Q if weighted else None)
     slopes = placement.evaluate(a, placement.at(u), 1)[0]
     found = np.einsum("ij,js,jk->sik", W1[0], slopes, W0[0]).reshape(len(samples.X), -1)
     expected = brute_force(samples, W0, W1, placement.design(u, 1), Q)
@@ -148,7 +148,7 @@ def test_weighted_steps_minimise_the_weighted_residual() -> None:
     assert isinstance(solver, JointProjection)
     state = solver.random_start(2, [np.random.default_rng(0)])
 
-    G = samples.at(state.W0, state.placement, state.a).slopes
+    G = outputs_at(samples, state.iterates).slopes
 
     def residual(W1: Array, W0: Array) -> float:
         left = samples.jacobians - np.einsum("ij,sj,jk->sik", W1[0], G[0], W0[0]).reshape(-1, 6)
@@ -156,7 +156,7 @@ def test_weighted_steps_minimise_the_weighted_residual() -> None:
 
     W1 = solver._outer(state, 0.0)
     W0 = solver._inner(state, W1)
-    assert stationary(lambda d: residual(W1 + d, state.W0), W1.shape)
+    assert stationary(lambda d: residual(W1 + d, state.iterates.W0), W1.shape)
     assert stationary(lambda d: residual(W1, W0 + d), W0.shape)
 
 
@@ -276,15 +276,15 @@ def test_joint_coefficients_under_a_constraint_are_the_best_feasible_ones() -> N
     r = W0.shape[1]
     placement = ub.BSpline(df=6).place(u)
     projection = Projection.onto([ub.Increasing()] * r)
-    at = placement.at(u)
-    a = joint_coefficients(samples, W0, W1, placement, u, at, projection)
-    free = joint_coefficients(samples, W0, W1, placement, u, at, Projection.onto([None] * r))
+    inputs = BranchInputs(samples.X, W0, placement)
+    a = joint_coefficients(samples, inputs, W1, projection)
+    free = joint_coefficients(samples, inputs, W1, Projection.onto([None] * r))
     J = samples.jacobian(slice(None))
     D = np.einsum("ij,jk->ikj", W1[0], W0[0]).reshape(-1, r)
 
     def slopes_gradient(coordinates: Array) -> Array:
-        residual = J - placement.evaluate(coordinates, at, 1)[0].T @ D.T
-        return placement.adjoint(at, (residual @ D).T[None], None)
+        residual = J - placement.evaluate(coordinates, inputs.prepared, 1)[0].T @ D.T
+        return placement.adjoint(inputs.prepared, (residual @ D).T[None], None)
 
     T = projection.shape_matrices(placement, 1, r, 7)
     z, push = projection.shape_coordinates(placement, a)[0], (T.mT @ slopes_gradient(a)[..., None])[0, ..., 0]

@@ -17,6 +17,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.fitting.session import Place, Session
 from unbraid.kernels.arrays import Array
+from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.loop import Stopping
@@ -34,7 +35,7 @@ BASES: list[Basis] = [
 def residuals(solver: GaussNewton, it: Iterates) -> Array:
     """All residuals of a batch of one, as one vector whose squares add up to the objective."""
     samples = solver.samples.gathered()
-    at = samples.at(it.W0, it.placement, it.a)
+    at = outputs_at(samples, it)
     J_hat = np.einsum("ij,sj,jk->sik", it.W1[0], at.slopes[0], it.W0[0]).reshape(len(samples.X), -1)
     parts = [] if samples.J is None else [(samples.J * samples.weight - J_hat).ravel()]
     if samples.F is not None:

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Concatenate, NamedTuple, Self, TypeVar
+from typing import Any, Concatenate, Self, TypeVar
 
 import numpy as np
 
-from unbraid.bases import Placement
 from unbraid.data import blocks as sizes
 from unbraid.data.estimates import filled
 from unbraid.data.problem import Problem
-from unbraid.data.reductions import total
-from unbraid.data.sample_set import SampleSet
+from unbraid.data.sample_set import SampleSet, sum_blocks
 from unbraid.data.scaling import Scaling
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
 
 Summand = TypeVar("Summand")
-Kept = TypeVar("Kept")
-
-
-class AtSamples(NamedTuple):
-    """Branches at the samples of a block: u (B, r, S), as it is and prepared, slopes and values (B, S, r)."""
-
-    u: Array
-    prepared: Any
-    slopes: Array
-    values: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +38,8 @@ class Samples(SampleSet):
         (S,), weights of the samples, of mean one over all; None: all the same.
     known_values, known_jacobian
         (S, n) and (S, n·m), which entries count; None: all. Those that do not hold finite numbers all the same.
-    among
-        How many samples there are in all, this block's among them; None: these.
+    given_norm
+        ‖J‖² where it is known already; None: it is computed when asked for.
     """
 
     X: Array
@@ -61,8 +49,7 @@ class Samples(SampleSet):
     rows: Array | None = None
     known_values: BoolArray | None = None
     known_jacobian: BoolArray | None = None
-    among: int | None = None
-    _memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    given_norm: Array | None = None
 
     @property
     def size(self) -> int:
@@ -85,78 +72,40 @@ class Samples(SampleSet):
         return self.known_values is None and self.known_jacobian is None
 
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
-        return total(function(block, *arguments) for block in self.blocks(width))
+        return sum_blocks(self.blocks(width), function, arguments)
 
     def blocks(self, width: int) -> Sequence[Samples]:
-        """The samples as blocks for so many branches: views, and the same ones whenever they are asked for."""
+        """The samples as blocks for so many branches: views."""
         length = sizes.block_length(width)
         if self.size <= length or self.X.ndim > 2:
             return (self,)
-        kept: dict[int, Sequence[Samples]] = self._memory.setdefault("blocks", {})
-        if length not in kept:
-            kept[length] = [self.part(part) for part in sizes.slices(self.size, length)]
-        return kept[length]
+        return [self.part(part) for part in sizes.slices(self.size, length)]
+
+    def kept_blocks(self, starts: int, width: int) -> Sequence[Samples] | None:
+        return self.blocks(width) if starts * width * self.size <= sizes.KEPT_ENTRIES else None
 
     def part(self, part: slice | IndexArray) -> Samples:
         """Some of them."""
         arrays = (self.F, self.J, self.rows, self.known_values, self.known_jacobian)
         F, J, rows, values, jacobian = (None if array is None else array[part] for array in arrays)
-        return Samples(self.X[part], F, J, self.weight, rows, values, jacobian, self.among or self.size)  # type: ignore[arg-type]
+        return Samples(self.X[part], F, J, self.weight, rows, values, jacobian)  # type: ignore[arg-type]
 
     def gathered(self) -> Samples:
         return self
 
     def with_values_less(self, center: Array) -> Samples:
-        return replace(self, F=self.values - center, _memory={})
+        return replace(self, F=self.values - center, given_norm=self.jacobian_norm)
 
     def without_values(self) -> Samples:
-        return replace(self, F=None, known_values=None, _memory={})
+        return replace(self, F=None, known_values=None)
 
     def without_jacobians(self) -> Samples:
         """The same samples with values only."""
-        return replace(self, J=None, known_jacobian=None, _memory={})
+        return replace(self, J=None, known_jacobian=None, given_norm=None)
 
     @cached_property
     def knot_inputs(self) -> Array:
         return self.X if self.size <= sizes.KNOT_SAMPLES else self.X[..., spread_out(self.size, sizes.KNOT_SAMPLES), :]
-
-    def at(self, W0: Array, placement: Placement, a: Array) -> AtSamples:
-        """Branches at these samples; the last ones asked for are remembered where the samples are few."""
-
-        def compute() -> AtSamples:
-            u, prepared = self.inputs(W0, placement)
-            values, slopes = placement.value_and_slope(a, prepared)
-            return AtSamples(u, prepared, slopes.mT, values.mT)
-
-        return self._remembered("at", W0, a, compute)
-
-    def inputs(self, W0: Array, placement: Placement) -> tuple[Array, Any]:
-        """Branch inputs u = W0 x (B, r, S), as they are and prepared; remembered likewise."""
-
-        def compute() -> tuple[Array, Any]:
-            u = W0 @ self.X.mT
-            return u, placement.at(u)
-
-        return self._remembered("inputs", W0, placement, compute)
-
-    def curvature(self, W0: Array, placement: Placement, a: Array) -> Array:
-        """Second derivatives of branches at these samples, (B, S, r); remembered likewise."""
-        return self._remembered("curvature", W0, a, lambda: placement.evaluate(a, self.inputs(W0, placement)[1], 2).mT)
-
-    def _remembered(self, name: str, W0: Array, of: object, compute: Callable[[], Kept]) -> Kept:
-        """What was computed last under that name, if it was for this very W0 and `of`; else computed, and kept."""
-        kept = self._memory.get(name)
-        if kept is not None and kept[0] is of and kept[1] is W0:
-            found: Kept = kept[2]
-            return found
-        found = compute()
-        if self._keeps(W0):
-            self._memory[name] = (of, W0, found)
-        return found
-
-    def _keeps(self, W0: Array) -> bool:
-        """Whether what branches are at the samples is little enough to be remembered."""
-        return bool(W0.shape[0] * W0.shape[1] * (self.among or self.size) <= sizes.KEPT_ENTRIES)
 
     def weighted(self, by_sample: Array) -> Array:
         """Numbers (..., S, ·) times the weights of the samples."""
@@ -220,7 +169,7 @@ class Samples(SampleSet):
     def with_jacobians(self, J: Array) -> Samples:
         """The same with Jacobians (S, n, m), given in the solver's units."""
         flat = J.reshape(len(J), -1)
-        return replace(self, J=flat, weight=np.ones(flat.shape[1]), known_jacobian=None, _memory={})
+        return replace(self, J=flat, weight=np.ones(flat.shape[1]), known_jacobian=None, given_norm=None)
 
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Samples:
@@ -238,7 +187,7 @@ class Samples(SampleSet):
             gaps = problem if with_gaps is None else with_gaps
             values, jacobian = None if F is None else which_known(gaps.F), which_known(gaps.J)
             F, J = (None if array is None else np.nan_to_num(array) for array in (F, J))  # where gaps are not filled
-        return cls(scaling.inputs(problem.X), F, J, scaling.weight, rows, values, jacobian, scaling.size)
+        return cls(scaling.inputs(problem.X), F, J, scaling.weight, rows, values, jacobian)
 
 
 def which_known(array: Array | None) -> BoolArray | None:

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, TypeVar
 
 import numpy as np
 
-from unbraid.data.reductions import Extremes
+from unbraid.data.reductions import Extremes, total
 from unbraid.kernels.arrays import Array, IndexArray, blocks
 
 if TYPE_CHECKING:
     from unbraid.data.in_memory import Samples
 
 Summand = TypeVar("Summand")
+
+
+class PerBlock(ABC):
+    """An argument of sums over samples that stands for something else at every block."""
+
+    @abstractmethod
+    def at_blocks(self, blocks: Sequence[Samples]) -> Iterable[Any]:
+        """What it stands for at each of the blocks, in their order."""
+
+
+def sum_blocks(
+    blocks: Sequence[Samples], function: Callable[Concatenate[Samples, ...], Summand], arguments: Sequence[Any]
+) -> Summand:
+    """Σ function(block, *arguments), an argument that is `PerBlock` being replaced by what it stands for."""
+    columns = [one.at_blocks(blocks) if isinstance(one, PerBlock) else [one] * len(blocks) for one in arguments]
+    return total(function(block, *own) for block, *own in zip(blocks, *columns, strict=True))
 
 
 class ValueSums(NamedTuple):
@@ -32,11 +48,12 @@ class SampleSet(ABC):
     ----------
     weight
         (n·m,), turns Jacobians in the user's units into the solver's.
-    has_values, has_jacobians
-        What is given.
+    given_norm
+        ‖J‖² where it is known already, from samples with the same Jacobians; None: it is computed when asked for.
     """
 
     weight: Array
+    given_norm: Array | None
 
     @property
     @abstractmethod
@@ -70,7 +87,16 @@ class SampleSet(ABC):
 
     @abstractmethod
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
-        """Σ function(block, *arguments); `width` is how many branches the function looks at."""
+        """Σ function(block, *arguments); `width` is how many branches the function looks at.
+
+        An argument that is `PerBlock` is replaced by what it stands for at the block.
+        """
+
+    def kept_blocks(self, starts: int, width: int) -> Sequence[Samples] | None:
+        """The blocks that sums are made over, where what so many branches give at all of them is little enough to be
+        kept; else None.
+        """
+        return None
 
     @abstractmethod
     def gathered(self) -> Samples:
@@ -85,9 +111,7 @@ class SampleSet(ABC):
         """The same samples with values less their mean, as an output offset leaves them."""
         if not self.has_values:
             return self
-        other = self.with_values_less(self.mean_values)
-        other.__dict__["jacobian_norm"] = self.jacobian_norm
-        return other
+        return self.with_values_less(self.mean_values)
 
     @abstractmethod
     def without_values(self) -> SampleSet:
@@ -105,6 +129,8 @@ class SampleSet(ABC):
     @cached_property
     def jacobian_norm(self) -> Array:
         """‖J‖², 0 without Jacobians; like every sum over samples it is weighted, and over what is known."""
+        if self.given_norm is not None:
+            return self.given_norm
         return self.sum(jacobian_square, width=1) if self.has_jacobians else np.zeros(())
 
     @cached_property

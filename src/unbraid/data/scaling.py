@@ -47,7 +47,6 @@ class Scaling:
     constant: BoolArray
     mean_weight: float
     complete: bool
-    size: int
     center: Array
     values: bool = True
 
@@ -57,7 +56,7 @@ class Scaling:
         largest = np.abs(extremes(problem, inputs) - units.center).max(axis=0) / units.x_scale
         constant = largest <= 1e-12 * np.abs(units.center / units.x_scale)
         weight = 1.0 if problem.weights is None else problem.sum(weight_of) / problem.S
-        return cls(units, constant, weight, problem.complete, problem.S, np.zeros(problem.n))
+        return cls(units, constant, weight, problem.complete, np.zeros(problem.n))
 
     @property
     def weight(self) -> Array:

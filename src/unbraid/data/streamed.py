@@ -13,7 +13,7 @@ from unbraid.data import blocks as sizes
 from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import Extremes
-from unbraid.data.sample_set import SampleSet
+from unbraid.data.sample_set import SampleSet, sum_blocks
 from unbraid.data.scaling import Scaling
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import BLOCK_ENTRIES, Array, spread_out
@@ -30,6 +30,7 @@ class Streamed(SampleSet):
 
     problem: Problem
     scaling: Scaling
+    given_norm: Array | None = None
 
     @property
     def weight(self) -> Array:  # type: ignore[override]
@@ -63,7 +64,7 @@ class Streamed(SampleSet):
         return Samples.scaled(self.problem.take(slice(None)), self.scaling)
 
     def with_values_less(self, center: Array) -> Streamed:
-        return Streamed(self.problem, replace(self.scaling, center=self.scaling.center + center[0]))
+        return Streamed(self.problem, replace(self.scaling, center=self.scaling.center + center[0]), self.jacobian_norm)
 
     def without_values(self) -> Streamed:
         return Streamed(self.problem, replace(self.scaling, values=False))
@@ -107,4 +108,4 @@ def raw_ends(block: Problem, V: Array) -> Extremes:
 
 def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:
     """What a function of samples gives for a block in the user's units."""
-    return function(Samples.scaled(block, scaling), *arguments)
+    return sum_blocks([Samples.scaled(block, scaling)], function, arguments)

@@ -154,7 +154,7 @@ def thin(problem: Problem, samples: SampleSet, units: Units) -> Samples:
     """Some of the samples, in memory."""
     which = spread_out(samples.size, SEARCH_SAMPLES)
     if isinstance(samples, Samples) and samples.complete:
-        return replace(samples.part(which), among=None)
+        return samples.part(which)
     return Samples.of(problem.take(which), units)
 
 

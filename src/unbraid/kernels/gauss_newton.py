@@ -13,11 +13,17 @@ elementwise product of small Gram matrices,
 
 so nothing of the size n·m·S·unknowns is ever built. Shapes: W0 (B, r, m), W1 (B, n, r), G and R (B, S, r), features
 (B, S, r, m + K); B is the axis of starts. Unknowns are ordered (r, n + m + K): branch by branch w1, w0, a.
+
+A basis that penalises its functions adds Σ_j ‖w1_j‖² a_jᵀ P_j a_j = Σ_j ‖P_j^½ a_j w1_jᵀ‖², which does not depend on
+how w1_j and a_j share their scale. Its residual P_j^½ a_j w1_jᵀ is bilinear, and its Gauss–Newton matrix is made of
+
+    (w1, w1): (aᵀ P a) I      (a, a): ‖w1‖² P      (w1, a): w1 (P a)ᵀ.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -103,3 +109,57 @@ def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
     N[:, :, both, :, outer] = cross.transpose(0, 3, 4, 1, 2)
     N[:, :, outer, :, outer] = branchwise(M0 * sums.GG + sums.RR) * np.eye(n)[:, None, :]
     return N
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """The penalty at given models: C (B, r, k, K) with P = Cᵀ C, C a (B, r, k), P a (B, r, K), W1ᵀ (B, r, n).
+
+    A stiff P loses to rounding what C keeps: that smooth functions cost nothing.
+    """
+
+    C: Array
+    Ca: Array
+    Pa: Array
+    w1: Array
+
+    @classmethod
+    def at(cls, C: Array, a: Array, W1: Array) -> Self:
+        """The penalty with root C at coordinates a (B, r, K) and outer weights W1 (B, n, r)."""
+        Ca = C @ a[..., None]
+        return cls(C, Ca[..., 0], (C.mT @ Ca)[..., 0], W1.mT)
+
+    @property
+    def _size(self) -> Array:
+        """‖w1_j‖², (B, r, 1)."""
+        return np.asarray(np.sum(self.w1**2, axis=-1, keepdims=True))
+
+    @property
+    def _roughness(self) -> Array:
+        """a_jᵀ P_j a_j, (B, r, 1)."""
+        return np.asarray(np.sum(self.Ca**2, axis=-1, keepdims=True))
+
+    def value(self) -> Array:
+        """What the penalty adds to the objective, (B,)."""
+        return np.asarray(np.sum(self._size * self._roughness, axis=(-2, -1)))
+
+    def descent(self) -> tuple[Array, Array]:
+        """Minus half the penalty's gradient, with respect to W1ᵀ (B, r, n) and a (B, r, K)."""
+        return -self._roughness * self.w1, -self._size * self.Pa
+
+    def product(self, dw1: Array, da: Array) -> tuple[Array, Array]:
+        """The penalty's Gauss–Newton matrix times changes of W1ᵀ (B, r, n) and a (B, r, K)."""
+        along = np.sum(self.Pa * da, axis=-1, keepdims=True)
+        turned = np.sum(self.w1 * dw1, axis=-1, keepdims=True)
+        bent = (self.C.mT @ (self.C @ da[..., None]))[..., 0]
+        return self._roughness * dw1 + along * self.w1, turned * self.Pa + self._size * bent
+
+    def add_to(self, blocks: Array) -> None:
+        """Add the penalty's Gauss–Newton matrix to the blocks (B, r, q, q) of each branch with itself, in place."""
+        n, K = self.w1.shape[-1], self.C.shape[-1]
+        outer, inner = slice(0, n), slice(blocks.shape[-1] - K, None)
+        mixed = self.w1[..., :, None] * self.Pa[..., None, :]
+        blocks[..., outer, outer] += self._roughness[..., None] * np.eye(n)
+        blocks[..., inner, inner] += self._size[..., None] * (self.C.mT @ self.C)
+        blocks[..., outer, inner] += mixed
+        blocks[..., inner, outer] += mixed.mT

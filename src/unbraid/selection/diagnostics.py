@@ -19,6 +19,7 @@ from unbraid.metrics import angles_between
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique, in_units
+from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates
 
@@ -229,7 +230,7 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     units = Units.balanced(problem)
     samples, it = Samples.of(problem, units), in_units(model, units)
     if not beyond_training(model, problem.X).any():
-        at = samples.at(it.W0, it.placement, it.a)
+        at = outputs_at(samples, it)
         return Balanced(samples, it, at.slopes[0], at.values[0])
     u = problem.X @ model.W0.T
     values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)

@@ -24,6 +24,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.coupling import Coupling
+from unbraid.solvers.evaluated import BranchInputs, BranchOutputs, Evaluated, Placed
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.translate import GivenModel
@@ -34,15 +35,12 @@ class SweepState(Batch):
     """A batch of B starts between two sweeps.
 
     T = Jᵀ G, GG = Gᵀ G, CT (T contracted with W0), gram = GG ∘ W0 W0ᵀ, FR = Fᵀ R and RR = Rᵀ R belong to the slopes G
-    and values R (B, S, r) that W0 and a stand for: they serve the measure of this sweep and the W1 and W0 steps of the
-    next. With an output offset F and R are centred; `mean` (B, 1, r) is that of R.
+    and values R (B, S, r) of the models that are `evaluated`: they serve the measure of this sweep and the W1 and W0
+    steps of the next. With an output offset F and R are centred; `mean` (B, 1, r) is that of R.
     """
 
     samples: SampleSet
-    W0: Array
-    W1: Array
-    placement: Placement
-    a: Array
+    evaluated: Evaluated
     T: Array
     GG: Array
     CT: Array
@@ -52,6 +50,11 @@ class SweepState(Batch):
     mean: Array | None
     sweep: int
     rngs: Generators
+
+    @property
+    def iterates(self) -> Iterates:
+        """The models that the state stands for."""
+        return self.evaluated.iterates
 
 
 class StateSums(NamedTuple):
@@ -89,21 +92,23 @@ class AlternatingProjection:
         z = np.stack([rng.standard_normal((rank, self.basis.size)) for rng in rngs])
         length = np.linalg.norm(W0, axis=-1, keepdims=True)
         W0 = W0 / np.where(length > 0.0, length, 1.0)
-        placement = placed(self.basis, data, W0, self.evenness)
-        return self._state(data, W0, placement, self.projection.feasible(placement, z), tuple(rngs))
+        placement = place_basis(self.basis, data, W0, self.evenness)
+        W1, a = np.zeros((len(W0), data.n, rank)), self.projection.feasible(placement, z)
+        return self._state(data, Evaluated.on(data, Iterates(W0, W1, placement, a)), 0, tuple(rngs))
 
     def project_model(self, model: GivenModel) -> Iterates:
         """The model nearest to a given one in the basis and its constraints, as a batch of one."""
         W0 = model.W0[None]
-        placement = placed(self.basis, self.samples, W0, self.evenness)
+        placement = place_basis(self.basis, self.samples, W0, self.evenness)
         coupling = max(self.coupling.final, 1.0)
-        near = self.samples.sum(given_targets, placement, W0, model.at, coupling, width=W0.shape[1])
+        placed = Placed.on(self.samples, W0, placement)
+        near = self.samples.sum(given_targets, placed, model.at, coupling, width=W0.shape[1])
         return Iterates(W0, model.W1[None], placement, self.projection.nearest(placement, near, coupling))
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> SweepState:
         """A single start at a given model."""
-        one = self.project_model(model)
-        return self._state(self._data, one.W0, one.placement, one.a, (rng,), one.W1)
+        data = self._data
+        return self._state(data, Evaluated.on(data, self.project_model(model)), 0, (rng,))
 
     def finish(self, run: Run) -> Run:
         """What the loop gave is complete already."""
@@ -123,40 +128,33 @@ class AlternatingProjection:
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
             events += happened(EventKind.REVIVED, sweep, dead)
-        placement = placed(self.basis, data, W0, self.evenness)
-        a = self._functions(state, W0, W1, placement, coupling)
+        placed = Placed.on(data, W0, place_basis(self.basis, data, W0, self.evenness))
+        a = self._functions(state, placed, W1, coupling)
 
         def stand_in() -> Targets:
-            return data.sum(leaky_targets, self.projection, placement, W0, coupling, width=W0.shape[-2])
+            return data.sum(leaky_targets, placed, self.projection, coupling, width=W0.shape[-2])
 
-        a, constant = self.projection.replace_constant(placement, a, stand_in, coupling)
+        a, constant = self.projection.replace_constant(placed.placement, a, stand_in, coupling)
         if constant.any():
             events += happened(EventKind.REPLACED, sweep, constant)
-        return self._state(data, W0, placement, a, state.rngs, W1, sweep), events
+        return self._state(data, placed.evaluate(W1, a), sweep, state.rngs), events
 
-    def _functions(self, state: SweepState, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
+    def _functions(self, state: SweepState, placed: Placed, W1: Array, coupling: float) -> Array:
         """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
         data = state.samples
-        free = FreeStep(
-            data.weight,
-            W0,
-            W1,
-            placement,
-            coupling,
-            (state.W0, state.placement, state.a) if self.anchored else None,
-            state.mean if self.offset else None,
-        )
-        near = data.sum(free_targets, free, width=W0.shape[-2])
-        return self.projection.nearest(placement, near, coupling if data.has_values else 0.0)
+        free = FreeStep(data.weight, placed.W0, W1, coupling, state.mean if self.offset else None)
+        before = state.evaluated if self.anchored else None
+        near = data.sum(free_targets, placed, before, free, width=W1.shape[-1])
+        return self.projection.nearest(placed.placement, near, coupling if data.has_values else 0.0)
 
     def measure(self, state: SweepState) -> Measure:
         """Both residuals of the model that the state stands for, at the final λ."""
-        data = state.samples
-        jacobian = factors.misfit(state.CT, state.gram, state.W1, data.jacobian_norm)
+        data, W1 = state.samples, state.iterates.W1
+        jacobian = factors.misfit(state.CT, state.gram, W1, data.jacobian_norm)
         scale = data.norm
         if state.FR is None or state.RR is None:
             return Measure(jacobian / scale, jacobian / scale)
-        values = factors.misfit(state.FR, state.RR, state.W1, data.values_norm)
+        values = factors.misfit(state.FR, state.RR, W1, data.values_norm)
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
     def settled(self, state: SweepState) -> bool:
@@ -165,34 +163,24 @@ class AlternatingProjection:
 
     def iterates(self, state: SweepState) -> Iterates:
         """The models that the state stands for."""
-        return Iterates(state.W0, state.W1, state.placement, state.a)
+        return state.iterates
 
     @property
     def _data(self) -> SampleSet:
         """The samples, their values centred where an output offset takes the mean."""
         return self.samples.centred if self.offset else self.samples
 
-    def _state(
-        self,
-        data: SampleSet,
-        W0: Array,
-        placement: Placement,
-        a: Array,
-        rngs: Generators,
-        W1: Array | None = None,
-        sweep: int = 0,
-    ) -> SweepState:
-        """The state of given functions, with the products that the next sweep needs."""
-        sums = data.sum(state_sums, W0, placement, a, width=W0.shape[-2])
+    def _state(self, data: SampleSet, evaluated: Evaluated, sweep: int, rngs: Generators) -> SweepState:
+        """The state of given models, with the products that the next sweep needs."""
+        W0 = evaluated.iterates.W0
+        sums = data.sum(state_sums, evaluated, width=W0.shape[-2])
         T = sums.GJ.mT * data.weight[..., None]
         CT = factors.contract_inputs(T, W0)
-        if W1 is None:
-            W1 = np.zeros((len(W0), data.n, W0.shape[-2]))
         RR, mean = sums.RR, None if sums.R is None else sums.R / data.size
         if self.offset and RR is not None and mean is not None:
             RR = RR - data.size * (mean.mT @ mean)
         gram = sums.GG * (W0 @ W0.mT)
-        return SweepState(data, W0, W1, placement, a, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
+        return SweepState(data, evaluated, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
 
     def _outer(self, state: SweepState, coupling: float) -> Array:
         """The W1 step, from Jacobians and values."""
@@ -209,11 +197,11 @@ class AlternatingProjection:
         if coupling == before:
             return []
         event = Event(state.sweep + 1, EventKind.COUPLING_RAISED, value=coupling)
-        return [(start, event) for start in range(len(state.W0))]
+        return [(start, event) for start in range(len(state.rngs))]
 
 
-def placed(basis: Basis, data: SampleSet, W0: Array, evenness: float) -> Placement:
-    """The basis placed on u = W0 x."""
+def place_basis(basis: Basis, data: SampleSet, W0: Array, evenness: float) -> Placement:
+    """The placement of a basis on u = W0 x, W0 (B, r, m)."""
     u = data.inputs_for_knots(W0)
     placement = basis.place(u, evenness)
     return placement if u.shape[-1] == data.size else placement.of_samples(u.shape[-1], data.size)
@@ -221,18 +209,16 @@ def placed(basis: Basis, data: SampleSet, W0: Array, evenness: float) -> Placeme
 
 @dataclass(frozen=True)
 class FreeStep:
-    """The G and R steps of a sweep, and the projection that follows: the same for all blocks of samples.
+    """The G and R steps of a sweep: the same for all blocks of samples.
 
-    `before` has (W0, placement, a) of the last iterate where its slopes and values say which minimiser is taken; `mean`
-    (B, 1, r) is that of its values, where an output offset takes it.
+    Where slopes and values of the models before say which minimiser is taken, `mean` (B, 1, r) is that of these values,
+    if an output offset takes it.
     """
 
     weight: Array
     W0: Array
     W1: Array
-    placement: Placement
     coupling: float
-    before: tuple[Array, Placement, Array] | None
     mean: Array | None
 
     @cached_property
@@ -247,58 +233,51 @@ class FreeStep:
     def _open_slopes(self) -> Array:
         return factors.undetermined_slopes(self.W1, self.W0)
 
-    def slopes(self, block: Samples) -> Array:
-        """G at the samples of a block, (B, S, r)."""
+    def slopes(self, block: Samples, before: BranchOutputs | None) -> Array:
+        """G at the samples of a block, (B, S, r): nearest to that of the models before, or of least norm."""
         G = (self._from_jacobians @ block.jacobians.mT).mT
-        if self.before is None or not factors.slopes_are_open(self.W1, self.W0):
+        if before is None or not factors.slopes_are_open(self.W1, self.W0):
             return G
-        return G + (self._open_slopes @ block.at(*self.before).slopes.mT).mT
+        return G + (self._open_slopes @ before.slopes.mT).mT
 
-    def values(self, block: Samples) -> Array | None:
-        """R at the samples of a block, (B, S, r), or None without values."""
+    def values(self, block: Samples, before: BranchOutputs | None) -> Array | None:
+        """R at the samples of a block, (B, S, r), chosen likewise; None without values."""
         if block.F is None:
             return None
-        if self.before is None or not factors.values_are_open(self.W1):
+        if before is None or not factors.values_are_open(self.W1):
             return factors.least_norm_values(block.F, self._from_values)
-        R = block.at(*self.before).values
-        return factors.nearest_values(block.F, self.W1, self._from_values, R if self.mean is None else R - self.mean)
+        R = before.values if self.mean is None else before.values - self.mean
+        return factors.nearest_values(block.F, self.W1, self._from_values, R)
 
 
-def free_targets(block: Samples, free: FreeStep) -> Targets:
+def free_targets(block: Samples, inputs: BranchInputs, before: BranchOutputs | None, free: FreeStep) -> Targets:
     """G and R as if they were free, to be projected."""
-    G, R = free.slopes(block), free.values(block)
-    _, at = block.inputs(free.W0, free.placement)
-    return targets(free.placement, at, G.mT, None if R is None else R.mT, free.coupling, block.rows)
+    G, R = free.slopes(block, before), free.values(block, before)
+    return targets(inputs.placement, inputs.prepared, G.mT, None if R is None else R.mT, free.coupling, block.rows)
 
 
 def given_targets(
-    block: Samples,
-    placement: Placement,
-    W0: Array,
-    functions: Callable[[Array], tuple[Array, Array]],
-    coupling: float,
+    block: Samples, inputs: BranchInputs, functions: Callable[[Array], tuple[Array, Array]], coupling: float
 ) -> Targets:
     """Slopes and values of a given model, to be projected."""
     G, R = functions(block.X)
-    return targets(placement, placement.at(W0 @ block.X.mT), G.T[None], R.T[None], coupling)
+    return targets(inputs.placement, inputs.prepared, G.T[None], R.T[None], coupling)
 
 
-def leaky_targets(block: Samples, projection: Projection, placement: Placement, W0: Array, coupling: float) -> Targets:
-    """What stands in for branches without any slope, to be projected."""
-    u = W0 @ block.X.mT
-    slopes, values = projection.leaky(u)
-    return targets(placement, placement.at(u), slopes, values, coupling)
+def leaky_targets(block: Samples, inputs: BranchInputs, projection: Projection, coupling: float) -> Targets:
+    """Slopes and values that stand in for branches without any slope, to be projected."""
+    slopes, values = projection.leaky(inputs.u)
+    return targets(inputs.placement, inputs.prepared, slopes, values, coupling)
 
 
-def state_sums(block: Samples, W0: Array, placement: Placement, a: Array) -> StateSums:
-    """What a block adds to the state of given functions."""
-    here = block.at(W0, placement, a)
-    wG = block.weighted(here.slopes)
-    GJ, GG = wG.mT @ block.jacobians, here.slopes.mT @ wG
+def state_sums(block: Samples, at: BranchOutputs) -> StateSums:
+    """What a block adds to the state of given models."""
+    wG = block.weighted(at.slopes)
+    GJ, GG = wG.mT @ block.jacobians, at.slopes.mT @ wG
     if block.F is None:
         return StateSums(GJ, GG, None, None, None)
-    wR = block.weighted(here.values)
-    return StateSums(GJ, GG, block.F.mT @ wR, here.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
+    wR = block.weighted(at.values)
+    return StateSums(GJ, GG, block.F.mT @ wR, at.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
 
 
 def happened(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:

@@ -20,6 +20,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.alternating import happened
 from unbraid.solvers.batch import Batch, Generators
+from unbraid.solvers.evaluated import BranchInputs
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.joint import joint_coefficients
@@ -114,7 +115,7 @@ class Decomposition:
         placement = self.basis.place(u)
         it = Iterates(W0, W1, placement, np.zeros((*W0.shape[:2], self.basis.size)))
         if self.samples.F is None:
-            a = joint_coefficients(self.samples, W0, W1, placement, u, placement.at(u), self.projection)
+            a = joint_coefficients(self.samples, BranchInputs(self.samples.X, W0, placement), W1, self.projection)
             return replace(it, a=a)
         here = Linearised(self.samples.without_jacobians(), 1.0, self.offset, it)
         r, first = it.a.shape[1], W1.shape[-2] + W0.shape[-1]

@@ -20,8 +20,9 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Event
-from unbraid.solvers.alternating import placed
+from unbraid.solvers.alternating import place_basis
 from unbraid.solvers.batch import Batch
+from unbraid.solvers.evaluated import BranchInputs, BranchOutputs, Evaluated, Placed
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates, Measure
 from unbraid.solvers.linearised import Linearised
@@ -176,34 +177,31 @@ class GaussNewton:
         length = row_lengths(iterates.W0)
         length = np.where(length > 0.0, length, 1.0)
         W0 = iterates.W0 / length[..., None]
-        size = length * np.sqrt(self.samples.sum(slope_squares, iterates, width=r) / self.samples.size)
+        before = Evaluated.on(self.samples, iterates)
+        size = length * np.sqrt(self.samples.sum(slope_squares, before, width=r) / self.samples.size)
         size = np.where(size > 0.0, size, 1.0)
-        placement = placed(self.basis, self.samples, W0, self.evenness).keeping(iterates.placement)
-        same = SameFunctions(iterates, W0, length / size, 1.0 / size, placement, max(self.coupling, 1.0))
-        a = self.projection.nearest(placement, self.samples.sum(same_targets, same, width=r), same.coupling)
+        placement = place_basis(self.basis, self.samples, W0, self.evenness).keeping(iterates.placement)
+        same = SameFunctions(length / size, 1.0 / size, max(self.coupling, 1.0))
+        near = self.samples.sum(same_targets, before, Placed.on(self.samples, W0, placement), same, width=r)
+        a = self.projection.nearest(placement, near, same.coupling)
         return Iterates(W0, iterates.W1 * size[:, None, :], placement, a)
 
 
 @dataclass(frozen=True)
 class SameFunctions:
-    """Functions to be put on other knots: models, their inputs in other units, and what scales slopes and values."""
+    """Functions to be put on other knots, in other units: what their slopes and values (B, r) are multiplied by."""
 
-    iterates: Iterates
-    W0: Array
     slopes: Array
     values: Array
-    placement: Placement
     coupling: float
 
 
-def same_targets(block: Samples, same: SameFunctions) -> Targets:
+def same_targets(block: Samples, before: BranchOutputs, inputs: BranchInputs, same: SameFunctions) -> Targets:
     """Slopes and values as they are, to be projected."""
-    at = block.at(same.iterates.W0, same.iterates.placement, same.iterates.a)
-    _, inputs = block.inputs(same.W0, same.placement)
-    G, R = at.slopes.mT * same.slopes[..., None], at.values.mT * same.values[..., None]
-    return targets(same.placement, inputs, G, R, same.coupling)
+    G, R = before.slopes.mT * same.slopes[..., None], before.values.mT * same.values[..., None]
+    return targets(inputs.placement, inputs.prepared, G, R, same.coupling)
 
 
-def slope_squares(block: Samples, iterates: Iterates) -> Array:
+def slope_squares(block: Samples, at: BranchOutputs) -> Array:
     """The sum of g'² over samples, (B, r)."""
-    return np.asarray(np.sum(block.at(iterates.W0, iterates.placement, iterates.a).slopes ** 2, axis=-2))
+    return np.asarray(np.sum(at.slopes**2, axis=-2))

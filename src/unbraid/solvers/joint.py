@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from unbraid.bases import Placement
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.quadratics import pseudo_inverse
 from unbraid.solvers.alternating import AlternatingProjection, SweepState
+from unbraid.solvers.evaluated import BranchInputs, Placed
 from unbraid.solvers.iterates import Measure
 
 
@@ -33,26 +32,25 @@ class JointProjection(AlternatingProjection):
 
     samples: Samples
 
-    def _functions(self, state: SweepState, W0: Array, W1: Array, placement: Placement, coupling: float) -> Array:
+    def _functions(self, state: SweepState, placed: Placed, W1: Array, coupling: float) -> Array:
         assert isinstance(state.samples, Samples)
-        u = W0 @ state.samples.X.mT
-        at = placement.at(u)
-        return joint_coefficients(state.samples, W0, W1, placement, u, at, self.projection, self.entry_weight)
+        inputs = BranchInputs(state.samples.X, placed.W0, placed.placement)
+        return joint_coefficients(state.samples, inputs, W1, self.projection, self.entry_weight)
 
     def _outer(self, state: SweepState, coupling: float) -> Array:
         if self.entry_weight is None:
             return super()._outer(state, coupling)
-        m, n = state.W0.shape[-1], state.W1.shape[-2]
+        m, n = state.iterates.W0.shape[-1], state.iterates.W1.shape[-2]
         Q = self.entry_weight.reshape(n, m, n, m)
         T = state.T.reshape(-1, n, m, state.T.shape[-1])
-        A = np.einsum("bjl,bjk,ikpq,blq->bijpl", state.GG, state.W0, Q, state.W0, optimize=True)
-        b = np.einsum("bjk,ikpq,bpqj->bij", state.W0, Q, T, optimize=True)
+        A = np.einsum("bjl,bjk,ikpq,blq->bijpl", state.GG, state.iterates.W0, Q, state.iterates.W0, optimize=True)
+        b = np.einsum("bjk,ikpq,bpqj->bij", state.iterates.W0, Q, T, optimize=True)
         return solved(A, b)
 
     def _inner(self, state: SweepState, W1: Array) -> Array:
         if self.entry_weight is None:
             return super()._inner(state, W1)
-        m, n = state.W0.shape[-1], W1.shape[-2]
+        m, n = state.iterates.W0.shape[-1], W1.shape[-2]
         Q = self.entry_weight.reshape(n, m, n, m)
         T = state.T.reshape(-1, n, m, state.T.shape[-1])
         A = np.einsum("bjl,bij,ikpq,bpl->bjklq", state.GG, W1, Q, W1, optimize=True)
@@ -64,7 +62,7 @@ class JointProjection(AlternatingProjection):
         plain = super().measure(state)
         if self.entry_weight is None:
             return plain
-        Q, D = self.entry_weight, factors.khatri_rao(state.W1, state.W0)
+        Q, D = self.entry_weight, factors.khatri_rao(state.iterates.W1, state.iterates.W0)
         inner = np.sum(D * (Q @ state.T), axis=(-2, -1))
         square = np.sum(state.GG * (D.mT @ Q @ D), axis=(-2, -1))
         misfit = np.maximum(self._weighted_norm - 2.0 * inner + square, 0.0)
@@ -88,20 +86,17 @@ def solved(A: Array, b: Array) -> Array:
 
 
 def joint_coefficients(
-    samples: Samples,
-    W0: Array,
-    W1: Array,
-    placement: Placement,
-    u: Array,
-    at: Any,
-    projection: Projection,
-    Q: Array | None = None,
+    samples: Samples, inputs: BranchInputs, W1: Array, projection: Projection, Q: Array | None = None
 ) -> Array:
-    """The coordinates a (B, r, K) of all branches that fit the Jacobians best; their mean values are zero."""
-    D = factors.khatri_rao(W1, W0)
+    """The coordinates a (B, r, K) of all branches that fit the Jacobians best; their mean values are zero.
+
+    `inputs` are those of the branches at all of the samples, and Q (n·m, n·m) weighs the entries of a Jacobian.
+    """
+    u, placement, prepared = inputs.u, inputs.placement, inputs.prepared
+    D = factors.khatri_rao(W1, inputs.W0)
     QD = D if Q is None else Q @ D
     B, r, S = u.shape
-    mean = placement.adjoint(at, np.zeros_like(u), np.full_like(u, 1.0 / S))
+    mean = placement.adjoint(prepared, np.zeros_like(u), np.full_like(u, 1.0 / S))
     K = mean.shape[-1]
     along, gram = np.empty((B, S, r)), np.zeros(())
     for part in blocks(S, max(D.shape[-2], 4 * r * K)):
@@ -109,7 +104,7 @@ def joint_coefficients(
         design = np.moveaxis(placement.design(u[..., part], 1), 1, 2)  # (B, S, r, K)
         flat = design.reshape(B, design.shape[1], -1)
         gram = gram + flat.mT @ flat
-    right = placement.adjoint(at, along.mT, None)
+    right = placement.adjoint(prepared, along.mT, None)
     N = gram.reshape(B, r, K, r, K) * (D.mT @ QD)[:, :, None, :, None]
     every = np.arange(r)
     own, square = placement.penalty(), np.broadcast_to(np.asarray(samples.jacobian_norm), (B,))
