@@ -344,7 +344,7 @@ def test_arrays_with_samples_first_are_not_taken_for_the_papers_layout() -> None
 def test_a_problem_cannot_be_changed() -> None:
     problem = ub.Problem(np.ones((5, 2)), np.ones((5, 1)))
     with pytest.raises(ub.UnbraidError, match="make a new one"):
-        problem.X = np.zeros((5, 2))
+        problem.X = np.zeros((5, 2))  # type: ignore[misc]
 
 
 def test_none_and_masked_arrays_are_refused() -> None:

@@ -12,6 +12,7 @@ from unbraid.kernels.arrays import Array, IndexArray
 
 if TYPE_CHECKING:
     from unbraid.data.problem import Problem
+    from unbraid.data.sample_arrays import SampleArrays
 
 
 class Known(NamedTuple):
@@ -47,8 +48,8 @@ def known_of(block: Problem) -> Known:
     )
 
 
-def all_known(problem: Problem) -> Known:
-    """The same where nothing is missing, without looking."""
+def all_known(problem: SampleArrays) -> Known:
+    """How many entries there are of each output: those that are known where nothing is missing."""
     return Known(
         None if problem.F is None else np.full(problem.n, problem.S),
         None if problem.J is None else np.full(problem.n, problem.S * problem.m),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
@@ -15,20 +16,19 @@ from unbraid.data.checks import (
     as_names,
     check_finite,
     check_missing,
-    check_shapes,
     counted,
     fits_sample_layout,
     is_mapped,
     numbers,
     read_only,
-    samples_of,
 )
-from unbraid.data.dask_arrays import Chunks, aligned, gathered, indices, is_lazy, lazy_samples
+from unbraid.data.dask_arrays import Chunks, aligned, gathered, indices, is_lazy
 from unbraid.data.dask_blocks import Held
 from unbraid.data.known import Known, all_known, checked, known_of
 from unbraid.data.reductions import total
+from unbraid.data.sample_arrays import Names, SampleArrays, arrays_of, as_samples
 from unbraid.errors import DataError, check_whole
-from unbraid.kernels.arrays import Array, BoolArray, IndexArray, blocks, spread_out
+from unbraid.kernels.arrays import BoolArray, IndexArray, blocks, spread_out
 from unbraid.runtime.dask_cluster import as_client
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
 """How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
 
 
-class Problem:
+class Problem(SampleArrays):
     """Samples of a function f: R^m -> R^n to be decoupled. Samples come first.
 
     Parameters
@@ -75,19 +75,6 @@ class Problem:
     Problem(S=50 samples, m=2 inputs, n=1 output, values only)
     """
 
-    X: Array
-    F: Array | None
-    weights: Array | None
-    input_names: tuple[str, ...] | None
-    output_names: tuple[str, ...] | None
-    home: Chunks | Held | None
-    J: Array | None
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, "J"):  # the last to be set: the problem is complete, and checked
-            raise DataError(f"A Problem cannot be changed: make a new one instead of setting {name}.")
-        super().__setattr__(name, value)
-
     def __init__(
         self,
         X: npt.ArrayLike,
@@ -100,36 +87,28 @@ class Problem:
         output_names: Sequence[str] | None = None,
     ) -> None:
         check_missing(missing)
-        if F is None and J is None:
-            raise DataError("Neither F nor J was given: pass values F (S, n), Jacobians J (S, n, m), or both.")
-        points = as_samples("X", X)
-        values = None if F is None else as_samples("F", F)
-        jacobians = None if J is None else as_samples("J", J)
-        points = points[:, None] if points.ndim == 1 else points
-        values = values[:, None] if values is not None and values.ndim == 1 else values
-        one_output = values is None or values.shape[-1] == 1
-        if jacobians is not None and jacobians.ndim == 2 and one_output:
-            jacobians = jacobians[:, None, :]
-        check_shapes(points, values, jacobians)
-        rows = None if weights is None else as_samples("weights", weights)
-        if rows is not None and rows.shape != points.shape[:1]:
-            S = points.shape[0]
-            raise DataError(f"weights must be (S,) = ({S},), one a sample, got shape {rows.shape}.")
-        given = {"X": points, "F": values, "weights": rows, "J": jacobians}
-        arrays = {name: array for name, array in given.items() if array is not None}
-        n = (values if values is not None else jacobians).shape[1]  # type: ignore[union-attr]
-        self.input_names = as_names("input_names", input_names, X, points.shape[1])
-        self.output_names = as_names("output_names", output_names, F, n)
-        self.home = None
+        arrays = arrays_of(X, F, J, weights)
+        m, n = arrays["X"].shape[1], (arrays["F"] if F is not None else arrays["J"]).shape[1]
+        names = as_names("input_names", input_names, X, m), as_names("output_names", output_names, F, n)
+        home = None
         if any(is_lazy(array) for array in arrays.values()):
             arrays = aligned(arrays)
-            block_of = partial(unchecked, input_names=self.input_names, output_names=self.output_names)
-            self.home = Chunks(arrays, partial(block_of, complete=missing == "error"))
+            home = Chunks(arrays, partial(block_of, names, missing == "error"))
         else:
             arrays = {name: read_only(array) for name, array in arrays.items()}
-        self.X, self.F, self.weights, self.J = (arrays.get(name) for name in ARRAYS)  # type: ignore[assignment]
-        known = checked(self, missing)
-        self.__dict__.update(known=known, complete=known.entries == all_known(self).entries)
+        given = SampleArrays(**arrays, input_names=names[0], output_names=names[1], home=home)
+        counts = checked(Problem.unchecked(given), missing)
+        super().__init__(**vars(replace(given, counts=counts, whole=counts.entries == all_known(given).entries)))
+
+    @classmethod
+    def unchecked(cls, given: SampleArrays) -> Self:
+        """A problem of arrays that are known to belong together, without a look at them."""
+        problem = cls.__new__(cls)
+        SampleArrays.__init__(problem, **vars(given))
+        return problem
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise DataError(f"A Problem cannot be changed: make a new one instead of setting {name}.")
 
     @classmethod
     def from_paper_layout(
@@ -243,32 +222,15 @@ class Problem:
         F, J = sample_function(f, points, jacobian, derivatives, chunk, callback)
         return cls(points, F, J, input_names=as_names("input_names", None, X, points.shape[1]))
 
-    @property
-    def S(self) -> int:
-        """How many samples."""
-        return int(self.X.shape[0])
-
-    @property
-    def m(self) -> int:
-        """How many inputs."""
-        return int(self.X.shape[1])
-
-    @property
-    def n(self) -> int:
-        """How many outputs."""
-        known = self.F if self.F is not None else self.J
-        assert known is not None
-        return int(known.shape[1])
-
     @cached_property
     def known(self) -> Known:
         """How many entries of F and J are known, output by output."""
-        return self.sum(known_of)
+        return self.sum(known_of) if self.counts is None else self.counts
 
     @cached_property
     def complete(self) -> bool:
         """Whether all entries of F and J are known."""
-        return self.known.entries == all_known(self).entries
+        return self.whole or self.known.entries == all_known(self).entries
 
     @property
     def in_memory(self) -> bool:
@@ -293,13 +255,9 @@ class Problem:
 
     def part(self, part: slice | IndexArray) -> Problem:
         """Some samples of NumPy arrays as float64, not checked again; of float64 in C order, a slice is a view."""
-        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
-        return unchecked(
-            **{name: np.ascontiguousarray(array[part], dtype=np.float64) for name, array in arrays.items()},
-            complete=self.__dict__.get("complete", False),
-            input_names=self.input_names,
-            output_names=self.output_names,
-        )
+        arrays = {name: array[part] for name in ARRAYS if (array := getattr(self, name)) is not None}
+        blocks = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+        return block_of((self.input_names, self.output_names), self.whole, **blocks)
 
     def take(self, index: Sequence[int] | IndexArray | BoolArray | slice) -> Problem:
         """The problem of some of the samples; of Dask arrays it is brought into memory.
@@ -353,9 +311,8 @@ class Problem:
         if self.home is None or client is None or (isinstance(self.home, Held) and self.home.client is client):
             return self
         chunks = self.home.chunks if isinstance(self.home, Held) else self.home
-        other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__, home=Held(client, chunks))
-        return other
+        given = {one.name: getattr(self, one.name) for one in fields(SampleArrays)}
+        return Problem.unchecked(SampleArrays(**{**given, "home": Held(client, chunks)}))
 
     def counting(self) -> Problem:
         """The problem of the samples that count: of weight above 0, with something known.
@@ -387,24 +344,6 @@ class Problem:
         )
 
 
-def as_samples(name: str, given: Any) -> Any:
-    """An array of real numbers, one row a sample: in memory, in a file, or Dask's."""
-    return lazy_samples(name, given) if is_lazy(given) else samples_of(name, given)
-
-
-def unchecked(
-    X: Array,
-    F: Array | None = None,
-    J: Array | None = None,
-    weights: Array | None = None,
-    *,
-    complete: bool,
-    input_names: tuple[str, ...] | None,
-    output_names: tuple[str, ...] | None,
-) -> Problem:
-    """A problem of arrays that are known to belong together; `complete`: nothing is known to be missing."""
-    some = object.__new__(Problem)
-    some.__dict__.update(X=X, F=F, weights=weights, input_names=input_names, output_names=output_names, home=None, J=J)
-    if complete:
-        some.__dict__["complete"] = True
-    return some
+def block_of(names: tuple[Names, Names], whole: bool, **arrays: Any) -> Problem:
+    """A problem of arrays of float64 that are known to belong together; `whole`: none of their entries is missing."""
+    return Problem.unchecked(SampleArrays(**arrays, input_names=names[0], output_names=names[1], whole=whole))
