@@ -23,11 +23,10 @@ from threadpoolctl import threadpool_limits
 
 import unbraid as ub
 from unbraid.bases.projection import Projection
-from unbraid.data.blocks import block_length
 from unbraid.data.problem import Problem
 from unbraid.data.streamed import sample_set
 from unbraid.data.units import Units
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, block_length
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.solvers.coupling import FixedCoupling
 

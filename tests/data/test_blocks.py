@@ -58,7 +58,7 @@ def test_flaws_of_parts_add_up_to_those_of_the_whole(bad: list[bool], cut: int) 
 
 
 def test_flaws_are_looked_for_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbraid.kernels.arrays.BLOCK_ENTRIES", 4)
+    monkeypatch.setattr("unbraid.kernels.arrays.TEMPORARY_ENTRIES", 4)
     array = np.ones((9, 2))
     array[7, 1] = np.inf
     assert Flaws.among(array, not_finite) == Flaws(9, 1, (7, 1))

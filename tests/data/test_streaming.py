@@ -12,7 +12,6 @@ import unbraid as ub
 from registry import BASES
 from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
-from unbraid.data import blocks as sizes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.scaling import Scaling
@@ -33,8 +32,8 @@ S = 300
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "BLOCK_ENTRIES", 100)
-    monkeypatch.setattr(sizes, "LEAST_BLOCK", 20)
+    monkeypatch.setattr("unbraid.kernels.arrays.BRANCH_ENTRIES", 100)
+    monkeypatch.setattr("unbraid.kernels.arrays.LEAST_BLOCK", 20)
 
 
 def a_problem(kind: str, n: int = 2, m: int = 3) -> ub.Problem:
@@ -88,7 +87,7 @@ def test_gauss_newton_sees_the_same_in_blocks_as_in_one(
 
     blocks = [looked_at(in_memory), looked_at(streamed)]
     assert len(in_memory.blocks(3)) > 5
-    monkeypatch.setattr(sizes, "BLOCK_ENTRIES", 1 << 20)
+    monkeypatch.setattr("unbraid.kernels.arrays.BRANCH_ENTRIES", 1 << 20)
     whole = looked_at(Samples.of(a_problem(kind), Units.balanced(a_problem(kind))))
     for some in blocks:
         for ours, theirs in zip(some, whole, strict=True):
@@ -113,7 +112,7 @@ def test_sweeps_are_the_same_in_blocks_as_in_one(
         return state, solver.measure(state).objective
 
     some = [swept(data) for data in both(problem)]
-    monkeypatch.setattr(sizes, "BLOCK_ENTRIES", 1 << 20)
+    monkeypatch.setattr("unbraid.kernels.arrays.BRANCH_ENTRIES", 1 << 20)
     whole, objective = swept(both(problem)[0])
     for state, measured in some:
         close(measured, objective, 1e-7)
@@ -136,7 +135,7 @@ def test_starting_from_a_model_is_the_same_in_blocks() -> None:
 def test_remembering_branches_at_samples_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = ub.datasets.trig(S=S, rng=0)
     kept = ub.decouple(problem, 3, starts=2, rng=0)
-    monkeypatch.setattr(sizes, "KEPT_ENTRIES", 0)
+    monkeypatch.setattr("unbraid.data.in_memory.KEPT_ENTRIES", 0)
     np.testing.assert_array_equal(ub.decouple(problem, 3, starts=2, rng=0).model.W0, kept.model.W0)
 
 
@@ -161,7 +160,7 @@ def test_what_is_kept_of_states_holds_nothing_over_all_samples(kind: int) -> Non
 
 
 def test_knots_of_many_samples_come_from_some_of_them_and_the_ends_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "KNOT_SAMPLES", 50)
+    monkeypatch.setattr("unbraid.data.sample_set.KNOT_SAMPLES", 50)
     problem = a_problem("FJ")
     for data in both(problem):
         W0 = np.random.default_rng(0).standard_normal((1, 2, 3))
@@ -178,7 +177,7 @@ def test_the_strength_of_a_penalty_does_not_depend_on_how_knots_were_placed(monk
     it = a_model(solver.samples, solver.basis)
     strengths = []
     for most in (1000, 50):
-        monkeypatch.setattr(sizes, "KNOT_SAMPLES", most)
+        monkeypatch.setattr("unbraid.data.sample_set.KNOT_SAMPLES", most)
         fresh = replace(solver, samples=both(problem)[0])
         moved = fresh.placed_anew(replace(it, placement=ub.BSpline(8, 5).place(fresh.samples.inputs_for_knots(it.W0))))
         strengths.append(moved.placement.strength)  # type: ignore[attr-defined]
@@ -212,7 +211,7 @@ def test_a_fit_of_streamed_samples_is_that_of_samples_in_memory(kind: str, monke
     problem = a_problem(kind)
     monkeypatch.setattr(levels, "SEARCH_SAMPLES", 200)
     whole = ub.decouple(problem, 3, starts=4, rng=0)
-    monkeypatch.setattr(sizes, "IN_MEMORY_ENTRIES", 0)
+    monkeypatch.setattr("unbraid.data.streamed.IN_MEMORY_ENTRIES", 0)
     assert isinstance(sample_set(problem, Units.balanced(problem)), Streamed)
     streamed = ub.decouple(problem, 3, starts=4, rng=0)
     scale = np.std(whole.model(problem.X), axis=0)
@@ -245,8 +244,8 @@ def test_ctrl_c_on_the_way_to_all_samples_keeps_the_best_so_far(monkeypatch: pyt
 def test_a_sweep_over_a_memory_map_takes_memory_for_a_block_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizes, "BLOCK_ENTRIES", 1 << 13)
-    monkeypatch.setattr(sizes, "IN_MEMORY_ENTRIES", 0)
+    monkeypatch.setattr("unbraid.kernels.arrays.BRANCH_ENTRIES", 1 << 13)
+    monkeypatch.setattr("unbraid.data.streamed.IN_MEMORY_ENTRIES", 0)
     rng = np.random.default_rng(0)
     for name, shape in (("X", (60_000, 6)), ("F", (60_000, 6)), ("J", (60_000, 6, 6))):  # 23 MB
         np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape))

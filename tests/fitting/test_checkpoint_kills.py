@@ -21,7 +21,6 @@ import unbraid as ub
 from interrupted_fits import Counting, killed, undisturbed
 from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.bases.projection import Projection
-from unbraid.data import blocks as sizes
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.fitting import checkpoint, levels
@@ -119,7 +118,7 @@ def test_a_search_on_some_of_many_samples_goes_on(
 ) -> None:
     """On memory maps, whose samples are streamed: the search, then steps on all samples."""
     monkeypatch.setattr(levels, "SEARCH_SAMPLES", 40)
-    monkeypatch.setattr(sizes, "IN_MEMORY_ENTRIES", 0)
+    monkeypatch.setattr("unbraid.data.streamed.IN_MEMORY_ENTRIES", 0)
     whole, _ = ub.datasets.trig(S=400, rng=0)
     for name in ("X", "F", "J"):
         np.save(tmp_path / f"{name}.npy", getattr(whole, name))

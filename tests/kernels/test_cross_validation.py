@@ -5,7 +5,7 @@ import pytest
 
 from unbraid.bases.smoothing import roughness_root
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.cross_validation import GAMMA, cross_validated, diagonalising, scores_along, strengths_tried
+from unbraid.kernels.cross_validation import GAMMA, PenalisedSystem, cross_validated, diagonalising, strengths_tried
 
 K = 12
 ROOT = roughness_root(K - 3, 3)
@@ -35,7 +35,7 @@ def test_scores_are_those_of_the_definition(r: int) -> None:
     tried = np.logspace(-12, 2, 15)
     for j in range(r):
         H, right = both.T @ D.T @ D @ both, both.T @ D.T @ y
-        found = scores_along(H, right, np.asarray(y @ y), alpha, j, tried, penalised, float(len(y)))
+        found = PenalisedSystem(H, right, np.asarray(y @ y), penalised, float(len(y))).scores(alpha, j, tried)
         wanted = [score(D, y, np.where(np.arange(r) == j, one, alpha)) for one in tried]
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unbraid.data.checks import ARRAYS, check_kind
 from unbraid.data.dask_blocks import Held, default_client, failure, holder_of
-from unbraid.data.reductions import total
+from unbraid.data.reductions import Summand, total
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 
 if TYPE_CHECKING:
     from unbraid.data.problem import Problem
-
-Summand = TypeVar("Summand")
 
 
 def is_lazy(given: Any) -> bool:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from unbraid.data.reductions import total
+from unbraid.data.reductions import Summand, total
 from unbraid.errors import TaskError, UnbraidError
 from unbraid.kernels.arrays import IndexArray
 from unbraid.runtime.process import keep_freed_arrays, single_blas_thread
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from unbraid.data.dask_arrays import Chunks
     from unbraid.data.problem import Problem
 
-Summand = TypeVar("Summand")
 
 ATTEMPTS = 5
 """How often blocks are made and asked again where workers die or data get lost."""

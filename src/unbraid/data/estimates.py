@@ -92,7 +92,7 @@ def with_ones(X: Array) -> Array:
     return np.column_stack([np.ones(len(X)), X])
 
 
-NEIGHBOURS = 8
+GAP_NEIGHBOURS = 8
 """Samples that a missing entry is taken from."""
 
 
@@ -128,7 +128,7 @@ def from_neighbours(points: Array, rows: Array) -> Array:
             column[:] = 0.0
         elif gaps.any():
             known = np.flatnonzero(~gaps)
-            tree, count = KDTree(points[known]), min(NEIGHBOURS, known.size)
+            tree, count = KDTree(points[known]), min(GAP_NEIGHBOURS, known.size)
             here = np.flatnonzero(gaps)
             for part in blocks(here.size, count):
                 _, near = tree.query(points[here[part]], count)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Concatenate, Self, TypeVar
+from typing import Any, Concatenate, Self
 
 import numpy as np
 
-from unbraid.data import blocks as sizes
 from unbraid.data.estimates import filled
 from unbraid.data.problem import Problem
+from unbraid.data.reductions import Summand
 from unbraid.data.sample_set import SampleSet, sum_blocks
 from unbraid.data.scaling import Scaling
 from unbraid.data.units import Units
-from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray, block_length, even_blocks
 
-Summand = TypeVar("Summand")
+KEPT_ENTRIES = 1 << 20
+"""Entries of (starts, r, S) up to which branches at the samples are kept from sum to sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +77,13 @@ class Samples(SampleSet):
 
     def blocks(self, width: int) -> Sequence[Samples]:
         """The samples as blocks for so many branches: views."""
-        length = sizes.block_length(width)
+        length = block_length(width)
         if self.size <= length or self.X.ndim > 2:
             return (self,)
-        return [self.part(part) for part in sizes.slices(self.size, length)]
+        return [self.part(part) for part in even_blocks(self.size, length)]
 
     def kept_blocks(self, starts: int, width: int) -> Sequence[Samples] | None:
-        return self.blocks(width) if starts * width * self.size <= sizes.KEPT_ENTRIES else None
+        return self.blocks(width) if starts * width * self.size <= KEPT_ENTRIES else None
 
     def part(self, part: slice | IndexArray) -> Samples:
         """Some of them."""
@@ -105,7 +106,7 @@ class Samples(SampleSet):
 
     @cached_property
     def knot_inputs(self) -> Array:
-        return self.X if self.size <= sizes.KNOT_SAMPLES else self.X[..., spread_out(self.size, sizes.KNOT_SAMPLES), :]
+        return self.X if self.knot_samples is None else self.X[..., self.knot_samples, :]
 
     def weighted(self, by_sample: Array) -> Array:
         """Numbers (..., S, ·) times the weights of the samples."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from unbraid.data.checks import (
 from unbraid.data.dask_arrays import Chunks, aligned, gathered, indices, is_lazy
 from unbraid.data.dask_blocks import Held
 from unbraid.data.known import Known, all_known, checked, known_of
-from unbraid.data.reductions import total
+from unbraid.data.reductions import Summand, total
 from unbraid.data.sample_arrays import Names, SampleArrays, arrays_of, as_samples
 from unbraid.errors import DataError, check_whole
 from unbraid.kernels.arrays import BoolArray, IndexArray, blocks, spread_out
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from unbraid.data.functions import Derivatives, Function
     from unbraid.runtime.progress import Callback
 
-Summand = TypeVar("Summand")
 THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
 """How many samples are looked at after a fit: at most so many, and no more numbers than that unless samples are few."""
 

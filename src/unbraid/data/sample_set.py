@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple
 
 import numpy as np
 
-from unbraid.data.reductions import Extremes, total
-from unbraid.kernels.arrays import Array, IndexArray, blocks
+from unbraid.data.reductions import Extremes, Summand, total
+from unbraid.kernels.arrays import Array, IndexArray, blocks, spread_out
 
 if TYPE_CHECKING:
     from unbraid.data.in_memory import Samples
 
-Summand = TypeVar("Summand")
+KNOT_SAMPLES = 1 << 11
+"""So many samples, and the ends of the range of all, say where knots go."""
 
 
 class PerBlock(ABC):
@@ -118,9 +119,14 @@ class SampleSet(ABC):
         """The same samples with Jacobians only."""
 
     @property
+    def knot_samples(self) -> IndexArray | None:
+        """The numbers of the samples that say where knots go, at most `KNOT_SAMPLES`; None: all."""
+        return None if self.size <= KNOT_SAMPLES else spread_out(self.size, KNOT_SAMPLES)
+
+    @property
     @abstractmethod
     def knot_inputs(self) -> Array:
-        """X of the samples that say where knots go, (..., at most sizes.KNOT_SAMPLES, m)."""
+        """X of the samples that say where knots go, (..., at most `KNOT_SAMPLES`, m)."""
 
     def take(self, index: IndexArray) -> SampleSet:
         """The samples of some of the starts: the same for all unless they are stacked."""

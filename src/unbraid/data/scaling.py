@@ -8,11 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from unbraid.data import blocks as sizes
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array, BoolArray
+
+WRITTEN_OUT_ENTRIES = 1 << 18
+"""Entries of a block up to which the scales of its rows are written out."""
 
 
 class RowScale:
@@ -24,7 +26,7 @@ class RowScale:
 
     def of(self, rows: Array) -> Array:
         """Rows (·, k), scaled."""
-        if rows.size > sizes.WRITTEN_OUT_ENTRIES:
+        if rows.size > WRITTEN_OUT_ENTRIES:
             return np.asarray((rows - self.center) / self.scale)
         if rows.size > self.written_out.shape[1]:
             self.written_out = np.tile(np.stack([self.center, self.scale]), len(rows))

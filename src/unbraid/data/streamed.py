@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Concatenate, TypeVar
+from typing import Any, Concatenate
 
 import numpy as np
 
-from unbraid.data import blocks as sizes
 from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
-from unbraid.data.reductions import Extremes
+from unbraid.data.reductions import Extremes, Summand
 from unbraid.data.sample_set import SampleSet, sum_blocks
 from unbraid.data.scaling import Scaling
 from unbraid.data.units import Units
-from unbraid.kernels.arrays import BLOCK_ENTRIES, Array, spread_out
+from unbraid.kernels.arrays import TEMPORARY_ENTRIES, Array, block_length
 
-Summand = TypeVar("Summand")
+IN_MEMORY_ENTRIES = 1 << 22
+"""Entries of X and F up to which they are kept in the solver's units: 32 MB of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,13 @@ class Streamed(SampleSet):
 
     @cached_property
     def knot_inputs(self) -> Array:
-        return self.scaling.inputs(self.problem.take(spread_out(self.size, sizes.KNOT_SAMPLES)).X)
+        some = slice(None) if self.knot_samples is None else self.knot_samples
+        return self.scaling.inputs(self.problem.take(some).X)
 
 
 def sample_set(problem: Problem, units: Units) -> SampleSet:
     """The problem's samples in those units: in memory where they are few, and J can be used as it lies."""
-    if problem.S * (problem.m + problem.n) <= sizes.IN_MEMORY_ENTRIES and usable(problem.X) and usable(problem.J):
+    if problem.S * (problem.m + problem.n) <= IN_MEMORY_ENTRIES and usable(problem.X) and usable(problem.J):
         return Samples.of(problem, units)
     return Streamed(problem, Scaling.of(problem, units))
 
@@ -97,7 +98,7 @@ def usable(array: Array | None) -> bool:
 
 def entries_for(width: int) -> int:
     """Entries a sample that make a problem's blocks as long as those of samples in memory, for so many branches."""
-    return BLOCK_ENTRIES // sizes.block_length(width)
+    return TEMPORARY_ENTRIES // block_length(width)
 
 
 def raw_ends(block: Problem, V: Array) -> Extremes:

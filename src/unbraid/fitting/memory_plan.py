@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, NamedTuple, Self
 
-from unbraid.data.blocks import IN_MEMORY_ENTRIES, KEPT_ENTRIES, block_length
+from unbraid.data.in_memory import KEPT_ENTRIES
 from unbraid.data.problem import Problem
+from unbraid.data.streamed import IN_MEMORY_ENTRIES
 from unbraid.errors import MemoryPlanError, SettingError
 from unbraid.fitting.compression import GRAM_LIMIT, OVERSAMPLING, sizes_kept
 from unbraid.fitting.levels import SEARCH_SAMPLES
 from unbraid.fitting.polish import POLISH_ENTRIES
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SEARCH_ENTRIES
-from unbraid.kernels.arrays import BLOCK_ENTRIES
+from unbraid.kernels.arrays import TEMPORARY_ENTRIES, block_length
 from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
@@ -289,7 +290,7 @@ def at_samples(sizes: Sizes, batch: int, samples: int) -> int:
 
 def of_block(samples: int, per_sample: int) -> int:
     """Entries of a block of samples with so many entries each."""
-    return min(samples * per_sample, max(BLOCK_ENTRIES, per_sample))
+    return min(samples * per_sample, max(TEMPORARY_ENTRIES, per_sample))
 
 
 def as_bytes(max_memory: int | float | str | None) -> int | None:

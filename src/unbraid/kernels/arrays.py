@@ -12,8 +12,14 @@ Shape = tuple[int, ...]
 
 EPS = float(np.finfo(np.float64).eps)
 """From 1 to the next number: what a result of float64 may be off by, relatively."""
-BLOCK_ENTRIES = 1 << 18
+
+TEMPORARY_ENTRIES = 1 << 18
 """Entries of a temporary in a reduction over samples: 2 MB of float64, about a core's cache."""
+BRANCH_ENTRIES = 1 << 16
+"""Entries of (r, samples) in a block that branches are evaluated at: of longer ones more leaves the cache, of shorter
+ones calls take much time."""
+LEAST_BLOCK = 256
+"""Samples in such a block at least: below, calling takes longer than computing."""
 
 
 def spread_out(samples: int, most: int) -> IndexArray:
@@ -24,7 +30,18 @@ def spread_out(samples: int, most: int) -> IndexArray:
 
 
 def blocks(samples: int, entries_per_sample: int) -> Iterator[slice]:
-    """Slices that cover `samples`, each of at most `BLOCK_ENTRIES` entries (and at least one sample)."""
-    size = max(1, BLOCK_ENTRIES // max(1, entries_per_sample))
+    """Slices that cover `samples`, each of at most `TEMPORARY_ENTRIES` entries (and at least one sample)."""
+    size = max(1, TEMPORARY_ENTRIES // max(1, entries_per_sample))
     for start in range(0, samples, size):
         yield slice(start, min(start + size, samples))
+
+
+def block_length(branches: int) -> int:
+    """How many samples a block has at which so many branches are evaluated."""
+    return max(LEAST_BLOCK, BRANCH_ENTRIES // branches)
+
+
+def even_blocks(samples: int, length: int) -> list[slice]:
+    """Slices of about equal length, at most so long, that cover `samples`."""
+    count = -(-samples // length)
+    return [slice(samples * k // count, samples * (k + 1) // count) for k in range(count)]

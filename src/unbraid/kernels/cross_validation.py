@@ -24,6 +24,7 @@ References
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +38,7 @@ GAMMA = 1.4
 """γ, what a degree of freedom counts."""
 ROUNDS = 3
 """How often every strength is chosen anew, the others given."""
-RIDGE = 1e-10
+NULL_RIDGE = 1e-10
 """Share of N's diagonal on the null space of Ω that settles what neither data nor penalties determine."""
 RESOLUTION = 1e-13
 """Sums of squares below this share of yᵀy are rounding errors."""
@@ -64,12 +65,13 @@ def cross_validated(N: Array, b: Array, square: Array, root: Array, equations: f
     unit = np.where(unit > 0.0, unit, 1.0)
     H = np.einsum("kz,...jklm,mw->...jzlw", T, N, T, optimize=True).reshape(*N.shape[:-4], r * K, r * K)
     right = (b @ T).reshape(*b.shape[:-2], r * K)
+    system = PenalisedSystem(H, right, square, penalised, equations)
     alpha: Array = grid[4 * PER_DECADE] * unit
     for _ in range(1 if r == 1 else ROUNDS):
         for j in range(r):
             tried = grid * unit[..., j, None]
             alpha[..., j] = tried[..., 0]  # only upwards from there: 1 + δ λ is never small
-            scores = scores_along(H, right, square, alpha, j, tried, penalised, equations)
+            scores = system.scores(alpha, j, tried)
             best = np.argmin(scores, axis=-1)[..., None]
             alpha[..., j] = np.take_along_axis(tried, best, -1)[..., 0]
     return alpha
@@ -98,41 +100,56 @@ def branchwise(positions: IndexArray, r: int, K: int) -> IndexArray:
     return (np.arange(r)[:, None] * K + positions).ravel()
 
 
-def scores_along(
-    H: Array,
-    right: Array,
-    square: Array,
-    alpha: Array,
-    j: int,
-    tried: Array,
-    penalised: IndexArray,
-    equations: float,
-) -> Array:
-    """Scores (..., A) with each of the strengths tried (..., A) for branch j in place of α_j."""
-    r = alpha.shape[-1]
-    K = H.shape[-1] // r
-    V = H.copy()
-    every, free = branchwise(penalised, r, K), branchwise(np.setdiff1d(np.arange(K), penalised), r, K)
-    V[..., every, every] += np.repeat(alpha, len(penalised), axis=-1)
-    V[..., free, free] += RIDGE * V[..., free, free].mean(axis=-1, keepdims=True)
-    scale = unit_diagonal(V)
-    inverse = np.linalg.inv(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
-    x = (inverse @ right[..., None])[..., 0]
-    E = j * K + penalised
-    lam, U = np.linalg.eigh(inverse[..., E[:, None], E])
-    C = U.mT @ inverse[..., E, :]
-    CH = C @ H
-    CHC, c = CH @ C.mT, (C @ right[..., None])[..., 0]
-    change = tried - alpha[..., j, None]
-    w = change[..., None] / (1.0 + change[..., None] * lam[..., None, :])  # (..., A, k)
-    freedom = (
-        np.einsum("...pq,...pq->...", inverse, H)[..., None] - (w @ np.einsum("...kk->...k", CHC)[..., None])[..., 0]
-    )
-    wc = w * c[..., None, :]
-    explained = np.sum(right * x, axis=-1)[..., None] - np.sum(w * (c * c)[..., None, :], axis=-1)  # bᵀ x
-    Hx = (H @ x[..., None])[..., 0]
-    modelled = np.sum(x * Hx, axis=-1)[..., None] - 2.0 * (wc @ (C @ Hx[..., None]))[..., 0]  # xᵀ N x
-    modelled += np.einsum("...ak,...kl,...al->...a", wc, CHC, wc, optimize=True)
-    rss = np.maximum(square[..., None] - 2.0 * explained + modelled, RESOLUTION * square[..., None])
-    left = np.maximum(equations - GAMMA * freedom, 1.0)
-    return np.asarray(rss / (left * left), dtype=np.float64)
+@dataclass(frozen=True)
+class PenalisedSystem:
+    """Normal equations in coordinates in which Ω is the identity on its range, for all branches together.
+
+    Attributes
+    ----------
+    H, right
+        (..., r K, r K) and (..., r K), N and b in these coordinates.
+    square
+        (...), yᵀy.
+    penalised
+        (k,), the positions among the K coordinates of a branch that Ω penalises.
+    equations
+        How many numbers there are in y.
+    """
+
+    H: Array
+    right: Array
+    square: Array
+    penalised: IndexArray
+    equations: float
+
+    def scores(self, alpha: Array, j: int, tried: Array) -> Array:
+        """Scores (..., A) with each of the strengths tried (..., A) for branch j in place of α_j; alpha (..., r)."""
+        H, right, penalised = self.H, self.right, self.penalised
+        r = alpha.shape[-1]
+        K = H.shape[-1] // r
+        V = H.copy()
+        every, free = branchwise(penalised, r, K), branchwise(np.setdiff1d(np.arange(K), penalised), r, K)
+        V[..., every, every] += np.repeat(alpha, len(penalised), axis=-1)
+        V[..., free, free] += NULL_RIDGE * V[..., free, free].mean(axis=-1, keepdims=True)
+        scale = unit_diagonal(V)
+        inverse = np.linalg.inv(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
+        x = (inverse @ right[..., None])[..., 0]
+        E = j * K + penalised
+        lam, U = np.linalg.eigh(inverse[..., E[:, None], E])
+        C = U.mT @ inverse[..., E, :]
+        CH = C @ H
+        CHC, c = CH @ C.mT, (C @ right[..., None])[..., 0]
+        change = tried - alpha[..., j, None]
+        w = change[..., None] / (1.0 + change[..., None] * lam[..., None, :])  # (..., A, k)
+        freedom = (
+            np.einsum("...pq,...pq->...", inverse, H)[..., None]
+            - (w @ np.einsum("...kk->...k", CHC)[..., None])[..., 0]
+        )
+        wc = w * c[..., None, :]
+        explained = np.sum(right * x, axis=-1)[..., None] - np.sum(w * (c * c)[..., None, :], axis=-1)  # bᵀ x
+        Hx = (H @ x[..., None])[..., 0]
+        modelled = np.sum(x * Hx, axis=-1)[..., None] - 2.0 * (wc @ (C @ Hx[..., None]))[..., 0]  # xᵀ N x
+        modelled += np.einsum("...ak,...kl,...al->...a", wc, CHC, wc, optimize=True)
+        rss = np.maximum(self.square[..., None] - 2.0 * explained + modelled, RESOLUTION * self.square[..., None])
+        left = np.maximum(self.equations - GAMMA * freedom, 1.0)
+        return np.asarray(rss / (left * left), dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from unbraid.data.functions.agreement import check_agreement
+from unbraid.data.functions.agreement import Claim, check_agreement
 from unbraid.data.functions.complex_step import ComplexStep
 from unbraid.data.functions.differences import differences
 from unbraid.data.functions.forms import Form, deed, tried
@@ -27,6 +27,14 @@ REPORTED = 0.2
 """Seconds between two reports of progress, at least."""
 EXACT, OWN = 1e-4, 1e-2
 """How far Jacobians may be from a difference quotient: those of a framework, and those of the user."""
+NOT_ANALYTIC = (
+    "f is not analytic: abs, real, conj, norms and casts to float lose the imaginary part. "
+    'Use derivatives="differences".'
+)
+CUT_OFF = (
+    "Something in f is cut off from it (no_grad, detach, stop_gradient, rounding, a detour through NumPy). "
+    'Repair that, or use derivatives="differences".'
+)
 
 
 class Sampled(Protocol):
@@ -140,37 +148,19 @@ def jacobians_of(
     shape = (*f.shape, X.shape[1])
     if jacobian is not None:
         own, _ = form_of("jacobian", jacobian, X, None, shape)
-        check_agreement(
-            "jacobian", own, f, X, F, OWN, "If you are sure of both, evaluate them yourself and use Problem(X, F, J)."
-        )
+        advice = "If you are sure of both, evaluate them yourself and use Problem(X, F, J)."
+        check_agreement(Claim("jacobian", own, OWN, advice), f, X, F)
         return own
     exact = host.jacobians(f.batched)
     if derivatives == "complex-step":
         if exact is not None:
             raise SettingError(f'derivatives="complex-step" is for NumPy functions, f takes {host.takes}: use "auto".')
         imaginary = ComplexStep(f, spreads(X))
-        check_agreement(
-            "The complex step",
-            imaginary,
-            f,
-            X,
-            F,
-            EXACT,
-            "f is not analytic: abs, real, conj, norms and casts to float lose the imaginary part. "
-            'Use derivatives="differences".',
-        )
+        check_agreement(Claim("The complex step", imaginary, EXACT, NOT_ANALYTIC), f, X, F)
         return imaginary
     if exact is None or derivatives == "differences":
         return differences(f, X, F)
     by_framework = Form("The Jacobian of f", exact, True, shape)
-    check_agreement(
-        "The Jacobian that was found by automatic differentiation",
-        by_framework,
-        f,
-        X,
-        F,
-        EXACT,
-        "Something in f is cut off from it (no_grad, detach, stop_gradient, rounding, a detour through NumPy). "
-        'Repair that, or use derivatives="differences".',
-    )
+    name = "The Jacobian that was found by automatic differentiation"
+    check_agreement(Claim(name, by_framework, EXACT, CUT_OFF), f, X, F)
     return by_framework

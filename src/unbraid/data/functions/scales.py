@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import EPS, Array
 
-CONSTANT = 64.0 * float(np.finfo(np.float64).eps)
+CONSTANT = 64.0 * EPS
 """A column whose spread is less than this share of its size is constant."""
 
 
