@@ -20,7 +20,7 @@ import numpy as np
 import unbraid as ub
 from unbraid.bases.splines import PlacedSpline
 from unbraid.fitting import checkpoint
-from unbraid.fitting.fingerprint import marked
+from unbraid.fitting.fingerprint import marks_of
 from unbraid.methods.base import Polish
 from unbraid.runtime.files import replacing
 
@@ -75,7 +75,7 @@ def fitted(name: str, path: Path | None = None, callback: Callable[[Any], object
 
 def bits(fit: ub.Fit) -> dict[str, str]:
     """Everything about a fit but how long it took."""
-    return dict(marked("fit", replace(fit, problem=None, seconds=0.0)))
+    return dict(marks_of("fit", replace(fit, problem=None, seconds=0.0)))
 
 
 def fit_and_tell(name: str, path: Path, told: Path) -> None:

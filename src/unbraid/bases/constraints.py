@@ -91,8 +91,7 @@ def per_branch(
     for branch, one in enumerate(chosen):
         if one is not None and not isinstance(one, Constraint):
             raise SettingError(f"constraint[{branch}] must be {ACCEPTED_CONSTRAINTS}, got {describe(one)}.")
-        reason = basis.refusal()
-        if one is not None and reason is not None:
+        if one is not None and (reason := basis.refusal()) is not None:
             raise SettingError(f"{basis!r} cannot carry {one!r}: {reason}.")
     return chosen
 

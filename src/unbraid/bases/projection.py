@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from unbraid.bases import NormalEquations, Placement
-from unbraid.bases.constraints import Constraint
+from unbraid.bases.constraints import Constraint, NonNegative
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.quadratics import minimise, minimise_nonnegative
 
@@ -59,8 +59,13 @@ class Projection:
     groups: tuple[tuple[Constraint | None, tuple[int, ...]], ...]
 
     @classmethod
-    def onto(cls, constraints: Sequence[Constraint | None]) -> Self:
-        """The projection for one constraint (or None) per branch."""
+    def onto(cls, constraints: Sequence[Constraint | None], offset: bool = False) -> Self:
+        """The projection for one constraint (or None) per branch.
+
+        With a free output `offset` any branch can be shifted up afterwards, so `NonNegative` is not asked for here.
+        """
+        if offset:
+            constraints = [None if isinstance(one, NonNegative) else one for one in constraints]
         members: dict[Constraint | None, list[int]] = {}
         for branch, constraint in enumerate(constraints):
             members.setdefault(constraint, []).append(branch)

@@ -175,7 +175,7 @@ class Samples(SampleSet):
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Samples:
         """The problem in those units, in memory. J is not copied unless it has gaps."""
-        return cls.scaled(filled(problem), Scaling.of(problem, units), problem)
+        return cls.scaled(problem if problem.complete else filled(problem), Scaling.of(problem, units), problem)
 
     @classmethod
     def scaled(cls, problem: Problem, scaling: Scaling, with_gaps: Problem | None = None) -> Samples:

@@ -19,7 +19,7 @@ import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError, SettingError
-from unbraid.fitting.fingerprint import differences, fingerprint
+from unbraid.fitting.fingerprint import describe_differences, fingerprint
 from unbraid.fitting.pickles import dumps, loads
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing, why_refused
@@ -34,7 +34,7 @@ MAGIC = b"unbraid checkpoint 2\n"
 """The first line of a file. The second is a digest of the rest, the third says what is in it; the rest are pickles."""
 
 Result = TypeVar("Result")
-Place = tuple[int, ...]
+UnitNumber = tuple[int, ...]
 """Where a unit stands among the units: its number within the one around it, that one's number before."""
 
 
@@ -60,9 +60,9 @@ class Checkpoint(Journal):
 
     def __init__(self, path: StrPath, marks: dict[str, str]) -> None:
         self.path, self.marks = path, marks
-        self.finished: dict[Place, bytes] = {}
-        self.loop: tuple[Place, bytes] | None = None
-        self.around: Place = ()
+        self.finished: dict[UnitNumber, bytes] = {}
+        self.loop: tuple[UnitNumber, bytes] | None = None
+        self.around: UnitNumber = ()
         self.count = 0
         self.changed = self.closed = False
         now = time.perf_counter()
@@ -73,7 +73,7 @@ class Checkpoint(Journal):
         self.written, self.pause = now, EVERY
 
     def unit(self, compute: Callable[[], Result]) -> Result:
-        """From the file if it is there; else computed and kept, unless Ctrl-C cut it short."""
+        """The result of a unit: from the file if it is there, else computed, and kept unless Ctrl-C cut it short."""
         place = (*self.around, self.count)
         self.count += 1
         if place in self.finished:
@@ -92,36 +92,36 @@ class Checkpoint(Journal):
         return result
 
     def began(self, at: float) -> float:
-        """When a clock started, breaks left out."""
+        """When a clock started, moved forward by the breaks between runs."""
         return self.origin + self.unit(lambda: at - self.origin)
 
     def generator(self, rng: object) -> np.random.Generator:
-        """The one given, or the one that was drawn first."""
+        """The given generator of random numbers; where none is given, the one that the first run drew."""
         given = super().generator
         return given(rng) if rng is not None else self.unit(lambda: given(None))
 
     def due(self) -> bool:
-        """Whether it is time to write."""
+        """Whether it is time to write the file again."""
         return not self.closed and time.perf_counter() - self.written >= self.pause
 
     def keep(self, loop: object, solver: object) -> None:
-        """Write down the loop, and all else."""
+        """Write the loop that is under way, and all finished units, to the file."""
         began = time.perf_counter()
-        self.loop = self.around, dumps(loop, parts(solver))
+        self.loop = self.around, dumps(loop, parts_of_solver(solver))
         self._write(began)
 
     def resumed(self, solver: object) -> Any | None:
-        """The loop of the unit that is under way."""
+        """The loop of the unit that is under way, as the file has it; None where the file has none."""
         if self.loop is None or self.loop[0] != self.around:
             return None
-        return self._understood(self.loop[1], parts(solver))
+        return self._understood(self.loop[1], parts_of_solver(solver))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write what is new, at the end and after Ctrl-C."""
+        """Write what is new to the file, at the end of the work and after Ctrl-C."""
         if self.changed and (kind is None or issubclass(kind, KeyboardInterrupt)):
             self._write(time.perf_counter())
 
-    def _enter(self, place: Place, result: object) -> None:
+    def _enter(self, place: UnitNumber, result: object) -> None:
         """Keep a result; those of the units that it was made of are not needed any more."""
         began, data = time.perf_counter(), dumps(result)
         self.finished = {one: kept for one, kept in self.finished.items() if one[: len(place)] != place}
@@ -133,13 +133,13 @@ class Checkpoint(Journal):
             self._write(began)
 
     def _write(self, began: float) -> None:
-        """Replace the file; `began` is when the work for that did."""
+        """Replace the file; `began` is when the work for this writing began."""
         pieces = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
         index = [[place, len(data)] for place, data in pieces]
         told = {"fit": self.marks, "spent": began - self.origin, "loop": self.loop is not None, "index": index}
         rest = [json.dumps(told).encode(), b"\n", *(data for _, data in pieces)]
         with replacing(self.path) as file:
-            file.writelines([MAGIC, digest(rest), b"\n", *rest])
+            file.writelines([MAGIC, digest_pieces(rest), b"\n", *rest])
         self.changed = False
         self.written = time.perf_counter()
         self.pause = max(EVERY, (self.written - began) / SHARE)
@@ -155,11 +155,11 @@ class Checkpoint(Journal):
                 f"{self.path} is there and is no checkpoint that this version of unbraid can read: give checkpoint "
                 "another path, or move that file away."
             )
-        start = len(MAGIC) + len(digest([])) + 1
-        if data[len(MAGIC) : start] != digest([memoryview(data)[start:]]) + b"\n":
+        start = len(MAGIC) + len(digest_pieces([])) + 1
+        if data[len(MAGIC) : start] != digest_pieces([memoryview(data)[start:]]) + b"\n":
             raise self._damaged()
         told = json.loads(data[start : data.index(b"\n", start)])
-        if other := differences(self.marks, told["fit"]):
+        if other := describe_differences(self.marks, told["fit"]):
             raise SettingError(
                 f"{self.path} is the checkpoint of another fit ({other}): give checkpoint another path, or delete "
                 "the file to begin anew."
@@ -181,15 +181,15 @@ class Checkpoint(Journal):
         return FileError(f"{self.path} is a damaged checkpoint: delete the file to begin anew, or bring back a copy.")
 
 
-def digest(pieces: Iterable[bytes | memoryview]) -> bytes:
-    """Tells a whole file from a damaged one."""
+def digest_pieces(pieces: Iterable[bytes | memoryview]) -> bytes:
+    """SHA-256 of pieces of a file, by which a whole file is told from a damaged one."""
     sha = hashlib.sha256()
     for piece in pieces:
         sha.update(piece)
     return sha.hexdigest().encode()
 
 
-def parts(solver: object) -> dict[str, object]:
+def parts_of_solver(solver: object) -> dict[str, object]:
     """What a solver is made of, by name: samples, basis and so on, which loops refer to and files do not hold."""
     return {name: part for name, part in vars(solver).items() if hasattr(part, "__dict__")}
 

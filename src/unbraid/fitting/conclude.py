@@ -28,7 +28,7 @@ class Case:
 
     @classmethod
     def of(cls, problem: Problem, request: Request) -> Self:
-        """In balanced units, unless the method works in the user's."""
+        """The case of a problem and a request: in balanced units, unless the method works in the user's."""
         scaled = request.method_used.scaled
         return cls(problem, request, Units.balanced(problem) if scaled else Units.as_given(problem))
 
@@ -64,7 +64,7 @@ def ending(problem: Problem, status: Status) -> Status:
 
 
 def summarise(run: Run, best: Run, units: Units) -> StartSummary:
-    """How a start ended, beside the best one."""
+    """How a start ended, and how far its directions are from those of the best one."""
     angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
     match = factor_match(best.best.W0[0], best.best.W1[0], run.best.W0[0], run.best.W1[0])
     finished = run.finished and run.status not in CUTS

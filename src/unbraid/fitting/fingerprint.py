@@ -26,16 +26,16 @@ NAMED = 3
 
 
 def fingerprint(problem: Problem, rng: object, settings: Mapping[str, object]) -> dict[str, str]:
-    """Names and texts; two fits with the same ones are the same, but for samples between those looked at."""
-    marks = {name: text for key, value in settings.items() for name, text in marked(key, value)}
+    """Marks of a fit, by name: two fits with the same marks are the same, but for samples between those looked at."""
+    marks = {name: text for key, value in settings.items() for name, text in marks_of(key, value)}
     marks["rng"] = seed_mark(rng)
     for name in ("X", "F", "J", "weights"):
         marks[name] = rows_mark(getattr(problem, name))
     return marks
 
 
-def marked(name: str, thing: Any) -> Iterator[tuple[str, str]]:
-    """Texts of a thing and, under their own names, of its parts."""
+def marks_of(name: str, thing: Any) -> Iterator[tuple[str, str]]:
+    """Short texts that tell a thing from others, by name: its own, and those of its parts."""
     if thing is None or isinstance(thing, bool | int | float | str | np.generic):
         yield name, repr(thing.item() if isinstance(thing, np.generic) else thing)
     elif isinstance(thing, enum.Enum):
@@ -46,19 +46,23 @@ def marked(name: str, thing: Any) -> Iterator[tuple[str, str]]:
         yield name, repr(sorted(thing))
     elif isinstance(thing, Mapping):
         for key in sorted(thing):
-            yield from marked(f"{name}[{key}]", thing[key])
+            yield from marks_of(f"{name}[{key}]", thing[key])
     elif isinstance(thing, Sequence):
         yield name, f"{len(thing)} entries"
         for i, part in enumerate(thing):
-            yield from marked(f"{name}[{i}]", part)
+            yield from marks_of(f"{name}[{i}]", part)
     else:
         yield name, getattr(thing, "__qualname__", type(thing).__qualname__)
-        parts = {one.name: getattr(thing, one.name) for one in fields(thing)} if is_dataclass(thing) else plain(thing)
+        parts = (
+            {one.name: getattr(thing, one.name) for one in fields(thing)}
+            if is_dataclass(thing)
+            else attributes_of(thing)
+        )
         for key, part in parts.items():
-            yield from marked(f"{name}.{key}", part)
+            yield from marks_of(f"{name}.{key}", part)
 
 
-def plain(thing: object) -> dict[str, object]:
+def attributes_of(thing: object) -> dict[str, object]:
     """The attributes of an object; functions and classes are told by their names alone."""
     return {} if callable(thing) and hasattr(thing, "__qualname__") else dict(getattr(thing, "__dict__", {}))
 
@@ -68,7 +72,7 @@ def seed_mark(rng: object) -> str:
     if rng is None or isinstance(rng, Integral):
         return repr(rng if rng is None else int(rng))
     bits = as_generator(rng).bit_generator
-    return f"{GENERATOR} {digest(repr((bits.state, getattr(bits.seed_seq, 'state', None))).encode())}"
+    return f"{GENERATOR} {digest_bytes(repr((bits.state, getattr(bits.seed_seq, 'state', None))).encode())}"
 
 
 def rows_mark(array: Array | None) -> str:
@@ -83,30 +87,32 @@ def rows_mark(array: Array | None) -> str:
 def array_mark(array: Array, shape: tuple[int, ...] | None = None) -> str:
     """An array by its shape and its entries."""
     of = " x ".join(map(str, array.shape if shape is None else shape))
-    return f"{ARRAY}{of} {digest(np.ascontiguousarray(array).tobytes())}"
+    return f"{ARRAY}{of} {digest_bytes(np.ascontiguousarray(array).tobytes())}"
 
 
-def digest(data: bytes) -> str:
+def digest_bytes(data: bytes) -> str:
     """A short text that only the same bytes have."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def differences(now: Mapping[str, str], then: Mapping[str, str]) -> str:
+def describe_differences(now: Mapping[str, str], then: Mapping[str, str]) -> str:
     """What differs, in words; empty where nothing does."""
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
-    told = [difference(name, now.get(name, "not there"), then.get(name, "not there")) for name in names[:NAMED]]
+    told = [
+        describe_difference(name, now.get(name, "not there"), then.get(name, "not there")) for name in names[:NAMED]
+    ]
     return ", ".join(told) + (f", and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
-def difference(name: str, now: str, then: str) -> str:
-    """One of them."""
+def describe_difference(name: str, now: str, then: str) -> str:
+    """How one mark differs, as it is now and as it was then, in words."""
     if now.startswith(ARRAY) and then.startswith(ARRAY):
         return f"{name} holds other numbers"
     if now.startswith(GENERATOR) and then.startswith(GENERATOR):
         return f"{name} is in another state"
-    return f"{name} is {as_told(now)} and was {as_told(then)}"
+    return f"{name} is {without_digest(now)} and was {without_digest(then)}"
 
 
-def as_told(text: str) -> str:
-    """Without digests."""
+def without_digest(text: str) -> str:
+    """A mark as a message shows it: arrays and generators without their digests."""
     return "an array" if text.startswith(ARRAY) else GENERATOR if text.startswith(GENERATOR) else text

@@ -11,7 +11,7 @@ from unbraid.data.streamed import sample_set
 from unbraid.fitting.conclude import Case
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
-from unbraid.fitting.memory_plan import check_memory
+from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
@@ -21,13 +21,13 @@ from unbraid.results.fit import Fit
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import StartingSolver
-from unbraid.solvers.translate import GivenModel, constraints_solved
+from unbraid.solvers.translate import GivenModel
 
 
 def check_fit(problem: Problem, request: Request) -> None:
     """Refuse what cannot work, or will not fit into memory, before anything is begun."""
     request.check(problem)
-    check_memory(problem, request)
+    check_plan(problem, request)
 
 
 def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
@@ -54,11 +54,11 @@ class Setup:
 
     @classmethod
     def of(cls, case: Case) -> Self:
-        """For a problem and what was asked for."""
+        """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
         samples = sample_set(problem, case.units)
         basis = request.basis_used if method.polish is None else request.basis_used.untuned()
-        projection = Projection.onto(constraints_solved(request.constraints, method.offset))
+        projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
         thins, compress = method.polish is not None, request.compression_used

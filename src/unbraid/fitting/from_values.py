@@ -26,12 +26,12 @@ from unbraid.metrics import direction_angles
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
 
-Slopes = Callable[[Array, Array], Array]
+SlopeSource = Callable[[Array, Array], Array]
 """What makes Jacobians (S, n, m) of X (S, m) and F (S, n)."""
 LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
-NEIGHBOURS = 3
-"""Neighbours per unknown of a local linear fit."""
+NEIGHBOURS_PER_UNKNOWN = 3
+"""Neighbours of a local linear fit, per unknown of it."""
 LIFTED = 2
 """How many fits go on to the next basis."""
 
@@ -61,7 +61,7 @@ class SearchValues:
             found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish)], found)
         return replace(Refine(self.solver)(session, found), starts=starts)
 
-    def search(self, solver: GaussNewton, k: int, slopes: Slopes, session: Session, found: Found) -> Found:
+    def search(self, solver: GaussNewton, k: int, slopes: SlopeSource, session: Session, found: Found) -> Found:
         """Every so many of the starts, through the method's sweeps on slopes from the values."""
         samples = with_slopes(solver.samples, self.method, slopes)
         search = self.method.solver(samples, solver.basis, solver.projection)
@@ -77,7 +77,7 @@ class Refine:
     solver: GaussNewton
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """At most `LIFTED` of the runs."""
+        """The best runs whose directions differ, `LIFTED` at most, on knots of the solver's basis."""
         kept: list[Run] = []
         for run in sort_runs(found.runs):
             if all(direction_angles(run.best.W0[0], one.best.W0[0]).max() > SAME_ANGLE for one in kept):
@@ -90,15 +90,15 @@ class Refine:
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:
     """Slopes of local linear fits, each to the nearest samples."""
-    return local_slopes(X, F, NEIGHBOURS * (X.shape[1] + 1))
+    return local_slopes(X, F, NEIGHBOURS_PER_UNKNOWN * (X.shape[1] + 1))
 
 
-SLOPES: tuple[Slopes, ...] = (neighbouring_slopes, surrogate_slopes)
+SLOPES: tuple[SlopeSource, ...] = (neighbouring_slopes, surrogate_slopes)
 """Where first Jacobians come from; starts take turns."""
 
 
-def with_slopes(samples: SampleSet, method: Method, slopes: Slopes = neighbouring_slopes) -> Samples:
-    """The samples with Jacobians from the values."""
+def with_slopes(samples: SampleSet, method: Method, slopes: SlopeSource = neighbouring_slopes) -> Samples:
+    """Samples of values alone with Jacobians that are estimated from the values."""
     assert isinstance(samples, Samples)
     samples = samples.as_filled(method.weighted)
     return samples.with_jacobians(slopes(samples.X, samples.values))

@@ -97,7 +97,7 @@ class Levels:
         return max(k for k, unknowns in enumerate(costs) if k == 0 or unknowns <= solver.dense_limit)
 
     def solver_at(self, solver: GaussNewton, k: int) -> GaussNewton:
-        """The solver on the samples of level k."""
+        """The solver with the samples of level k in place of its own."""
         return replace(solver, samples=self.every[k].samples)
 
 
@@ -151,7 +151,7 @@ def searchable(samples: SampleSet) -> bool:
 
 
 def thin(problem: Problem, samples: SampleSet, units: Units) -> Samples:
-    """Some of the samples, in memory."""
+    """`SEARCH_SAMPLES` of the samples, spread evenly, in memory."""
     which = spread_out(samples.size, SEARCH_SAMPLES)
     if isinstance(samples, Samples) and samples.complete:
         return samples.part(which)

@@ -28,7 +28,7 @@ from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
-Kind = Literal["memory", "memory map", "Dask"]
+Storage = Literal["memory", "memory map", "Dask"]
 Phase = Literal["always", "compress", "search", "polish", "all samples"]
 PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples")
 
@@ -79,7 +79,7 @@ class Sizes:
     size: int
     values: bool = True
     jacobians: bool = True
-    kind: Kind = "memory"
+    kind: Storage = "memory"
     block: int = 0
     workers: int = 1
     starts: int = 16
@@ -91,7 +91,7 @@ class Sizes:
 
     @classmethod
     def of(cls, problem: Problem, request: Request, rank: int) -> Self:
-        """Of a fit of so many branches."""
+        """The sizes of a fit of `rank` branches."""
         method, compress, small = request.method_used, request.compression_used, None
         if compress is not False and problem.J is not None and problem.complete:
             small = sizes_kept(problem.n, problem.m, problem.S, rank, compress is True)
@@ -115,17 +115,17 @@ class Sizes:
 
     @property
     def per_sample(self) -> int:
-        """Numbers that are given of a sample."""
+        """How many numbers are given for each sample."""
         return self.m + (self.n if self.values else 0) + (self.n * self.m if self.jacobians else 0)
 
     @property
     def searched(self) -> int:
-        """Samples that are searched and polished."""
+        """How many samples the search and the polish see."""
         return self.S if self.subsample is None else min(self.S, self.subsample)
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Outputs and inputs that are searched and polished."""
+        """How many outputs and inputs the search and the polish see."""
         return (self.n, self.m) if self.compressed is None else self.compressed
 
 
@@ -152,21 +152,21 @@ class Plan:
 
     @property
     def peak(self) -> int:
-        """Bytes."""
+        """The most bytes that the fit needs at the same time."""
         return self.of("always") + max(map(self.of, PHASES))
 
     def of(self, phase: str) -> int:
-        """Bytes of a phase."""
+        """The bytes that a phase of the fit needs."""
         return sum(need.size for need in self.needs if need.phase == phase)
 
     def at_peak(self) -> list[Need]:
-        """What is there at the peak, largest first."""
+        """What takes memory when the most is needed, largest first."""
         worst = max(PHASES, key=self.of)
         there = [need for need in self.needs if need.phase in ("always", worst)]
         return sorted(there, key=lambda need: -need.size)
 
     def check(self, limit: int | None) -> None:
-        """Refuse what will not fit into so many bytes, with advice. None: there is no limit."""
+        """Raise a `MemoryPlanError` with advice where the fit needs more bytes than the limit; None is no limit."""
         if limit is None or self.peak <= limit:
             return
         largest = self.at_peak()[:3]
@@ -184,19 +184,19 @@ class Plan:
         return "\n".join(lines)
 
 
-def check_memory(problem: Problem, request: Request) -> None:
+def check_plan(problem: Problem, request: Request) -> None:
     """Refuse a fit that will not fit into memory, with advice; where the rank is open, if not even one branch does."""
     rank = 1 if isinstance(request.rank, str) else request.rank_used
     plan(Sizes.of(problem, request, rank)).check(as_bytes(request.max_memory))
 
 
 def plan(sizes: Sizes) -> Plan:
-    """What the fit needs."""
+    """The plan of a fit of given sizes: everything that takes memory."""
     return Plan(tuple(need for need in needs(sizes) if need.size > 0))
 
 
 def needs(sizes: Sizes) -> Iterator[Need]:
-    """Everything that takes memory, one by one."""
+    """Everything that takes memory in a fit of given sizes, one by one."""
     yield Need("always", "what every fit takes", 8 * ALWAYS, "")
     yield from of_samples(sizes)
     if sizes.compressed is not None:
@@ -207,7 +207,7 @@ def needs(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_samples(sizes: Sizes) -> Iterator[Need]:
-    """The samples in other units or places."""
+    """What the samples take in other units or places."""
     inputs, fewer = sizes.S * (sizes.m + sizes.n), "give fewer samples"
     if sizes.searched < sizes.S:
         yield Need("always", "a subsample", 8 * 2 * sizes.searched * sizes.per_sample, fewer)
@@ -223,7 +223,7 @@ def of_samples(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_compression(sizes: Sizes) -> Iterator[Need]:
-    """Finding subspaces, and what is left of the samples."""
+    """What it takes to compress Jacobians, and the compressed ones."""
     assert sizes.compressed is not None
     p, q = sizes.compressed
     sides = [
@@ -237,7 +237,7 @@ def of_compression(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_search(sizes: Sizes) -> Iterator[Need]:
-    """Sweeps from random starts."""
+    """What sweeps from random starts take."""
     (n, m), r, K, S = sizes.sides, sizes.rank, sizes.size, sizes.searched
     batch = min(sizes.starts, max(1, SEARCH_ENTRIES // (r * S)))
     fewer = "lower the rank"
@@ -255,7 +255,7 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_polish(sizes: Sizes) -> Iterator[Need]:
-    """Gauss–Newton steps: of some starts at once, then of the best one on all there is, where that is affordable."""
+    """What Gauss–Newton steps take: of some starts at once, then of the best one on all samples where affordable."""
     S, K, r = sizes.searched, sizes.size, sizes.rank
     batch = min(sizes.starts, sizes.polished, max(1, POLISH_ENTRIES // (S * r * (sizes.sides[1] + K))))
     yield from of_steps("polish", sizes, sizes.sides, batch)
@@ -265,7 +265,7 @@ def of_polish(sizes: Sizes) -> Iterator[Need]:
 
 
 def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> Iterator[Need]:
-    """What steps of so many starts at once take."""
+    """What Gauss–Newton steps of `batch` starts at once take, in one phase of the fit."""
     (n, m), r, K, S = sides, sizes.rank, sizes.size, sizes.searched if phase == "polish" else sizes.S
     q = n + m + K
     smaller = "lower the rank, use a smaller basis"
@@ -317,7 +317,7 @@ def as_bytes(max_memory: int | float | str | None) -> int | None:
 
 
 def readable(size: int) -> str:
-    """'1.23 GB'."""
+    """A number of bytes for people to read, such as '1.23 GB'."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= 0.9995 * scale:
             return f"{size / scale:#.3g}".rstrip(".") + f" {unit}"

@@ -38,7 +38,7 @@ GENERATORS = {one.__name__: one for one in (np.random.PCG64, np.random.PCG64DXSM
 
 
 def dumps(thing: object, known: Mapping[str, object] | None = None) -> bytes:
-    """The thing as bytes, with what is `known` by name left out."""
+    """An object as bytes; objects that are `known` by name are referred to, not written."""
     file = io.BytesIO()
     try:
         Writer(file, {} if known is None else known).dump(thing)
@@ -51,12 +51,12 @@ def dumps(thing: object, known: Mapping[str, object] | None = None) -> bytes:
 
 
 def loads(data: bytes, known: Mapping[str, object] | None = None) -> Any:
-    """The thing again; `known` are those of now."""
+    """The object that bytes of `dumps` stand for; `known` are the objects that were left out, by name."""
     return Reader(io.BytesIO(data), {} if known is None else known).load()
 
 
 class Writer(pickle.Pickler):
-    """Refuses what `Reader` would refuse."""
+    """A pickler that refuses to write what `Reader` would refuse to read."""
 
     def __init__(self, file: io.BytesIO, known: Mapping[str, object]) -> None:
         super().__init__(file, protocol=5)
@@ -66,7 +66,7 @@ class Writer(pickle.Pickler):
                 self.names[id(thing.centred)] = f"{name}.{CENTRED}"
 
     def persistent_id(self, thing: object) -> str | None:
-        """The name of what is known."""
+        """The name under which an object is known, or None."""
         return self.names.get(id(thing))
 
     def reducer_override(self, thing: Any) -> Any:
@@ -90,14 +90,14 @@ class Writer(pickle.Pickler):
 
 
 class Reader(pickle.Unpickler):
-    """Finds only classes that hold data, and imports nothing."""
+    """An unpickler that finds only classes that hold data, and imports nothing."""
 
     def __init__(self, file: io.BytesIO, known: Mapping[str, object]) -> None:
         super().__init__(file)
         self.known = known
 
     def persistent_load(self, name: str) -> object:
-        """What is known by that name, or follows from it."""
+        """The object that is known by a name, or that follows from it."""
         thing = self.known[name.removesuffix(f".{CENTRED}")]
         return thing.centred if isinstance(thing, SampleSet) and name.endswith(f".{CENTRED}") else thing
 
@@ -133,12 +133,12 @@ def laid_out(data: bytes | bytearray, dtype: str, shape: tuple[int, ...], stride
 
 
 def member(kind: type[enum.Enum], name: str) -> enum.Enum:
-    """A member of an enumeration."""
+    """The member of an enumeration that has a name."""
     return kind[name]
 
 
 def scalar(data: bytes, dtype: str) -> Any:
-    """A number of a NumPy type."""
+    """The number of a NumPy type that some bytes stand for."""
     return np.frombuffer(data, np.dtype(dtype))[0]
 
 
@@ -152,7 +152,7 @@ def taken_apart(rng: np.random.Generator) -> tuple[str, Any, Any]:
 
 
 def generator(kind: str, state: Any, seeds: dict[str, Any]) -> np.random.Generator:
-    """The generator again."""
+    """A generator of random numbers from its kind, its state and the seeds of its children."""
     bits = GENERATORS[kind](np.random.SeedSequence(**seeds))
     bits.state = state
     return np.random.Generator(bits)

@@ -22,7 +22,7 @@ from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
 
-EXACT = 1e-24
+EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
 AGREEMENT = 1e-3
 """Two polished starts whose objectives differ by less than this share of themselves have found the same minimum."""
@@ -52,7 +52,7 @@ class PolishStarts:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Group after group; by workers, as many groups at the same time as keep all of them busy."""
-        order = promising(found.runs)[: self.settings.candidates]
+        order = rank_promising(found.runs)[: self.settings.candidates]
         size, polish = self.group_size(found), partial(self.polish_group, order)
         if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
             polish = partial(self.polish_groups, order, Shared(self.solver))
@@ -60,7 +60,7 @@ class PolishStarts:
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
         for batch in batches(len(order), size):
             found = session.run(partial(polish, batch), found)
-            if found.cut is not None or enough([run for run in found.runs if run.finished]):
+            if found.cut is not None or is_enough([run for run in found.runs if run.finished]):
                 break
         return found
 
@@ -96,7 +96,7 @@ class PolishStarts:
         runs = [run for k in sorted(results) for run in results[k]]
         for part in batches(len(batch), group):
             found = enter_polished(found, which[part.start : part.stop], runs[part.start : part.stop])
-            if found.cut is not None or enough([run for run in found.runs if run.finished]):
+            if found.cut is not None or is_enough([run for run in found.runs if run.finished]):
                 break
         return found
 
@@ -187,39 +187,39 @@ def settle_run(before: Run, after: Run, all_free: bool) -> Run:
         better = min(before, after, key=lambda run: run.objective)
         return replace(better, status=Status.INTERRUPTED, trace=join_traces(before, after))
     spent = before.status is Status.OUT_OF_SWEEPS and all_free and after.status.converged
-    status = after.status if spent or still_falling(after) else before.status
+    status = after.status if spent or is_still_falling(after) else before.status
     return replace(after, status=status, trace=join_traces(before, after))
 
 
-def still_falling(run: Run) -> bool:
+def is_still_falling(run: Run) -> bool:
     """Whether the steps ran out while each of them still gained: then nothing has converged, whatever was before."""
     last = run.trace.objective[-2:]
-    falls = len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1] and last[1] > EXACT)
+    falls = len(last) == 2 and bool(last[0] - last[1] > FALLING * last[1] and last[1] > EXACT_OBJECTIVE)
     return run.status is Status.OUT_OF_SWEEPS and falls
 
 
-def promising(runs: Sequence[Run]) -> list[int]:
-    """Runs by objective, one of each group of like ones first, then the others."""
+def rank_promising(runs: Sequence[Run]) -> list[int]:
+    """The numbers of runs in the order in which to polish them: by objective, one of each group of like ones first."""
     firsts: list[int] = []
     others: list[int] = []
     for i in sorted(range(len(runs)), key=lambda i: runs[i].objective):
-        group = others if any(alike(runs[i], runs[k]) for k in firsts) else firsts
+        group = others if any(are_alike(runs[i], runs[k]) for k in firsts) else firsts
         group.append(i)
     return [*firsts[:1], *others[:1], *firsts[1:], *others[1:]] if others else firsts
 
 
-def alike(one: Run, other: Run) -> bool:
+def are_alike(one: Run, other: Run) -> bool:
     """Whether two starts seem to be on their way to the same minimum."""
     near = abs(one.objective - other.objective) <= SAME_OBJECTIVE * max(one.objective, other.objective)
     return near and float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
 
 
-def enough(runs: Sequence[Run]) -> bool:
+def is_enough(runs: Sequence[Run]) -> bool:
     """Whether one run is exact, or the best two agree: in the objective, or about in that and in the directions."""
     best, *others = sorted(runs, key=lambda run: run.objective)[:2]
-    if best.objective < EXACT or not others:
-        return best.objective < EXACT
-    return others[0].objective <= (1.0 + AGREEMENT) * best.objective or alike(best, others[0])
+    if best.objective < EXACT_OBJECTIVE or not others:
+        return best.objective < EXACT_OBJECTIVE
+    return others[0].objective <= (1.0 + AGREEMENT) * best.objective or are_alike(best, others[0])
 
 
 def continue_run(search: Run, polished: Run) -> Run:

@@ -20,6 +20,10 @@ RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
 """What is accepted as a rank."""
 
 
+DEFAULT, UNPOLISHED = default(), default(polish=False)
+"""The methods of a request that names none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """The arguments of one call of `decouple`, as they were given; kept with the fit, so that it can be asked again.
@@ -77,7 +81,7 @@ class Request:
     def method_used(self) -> Method:
         """The method that was asked for, or the default one, polished or not."""
         if self.method is None:
-            return default(polish=self.polish is not False)
+            return UNPOLISHED if self.polish is False else DEFAULT
         return replace(self.method, polish=Polish()) if self.polish else self.method
 
     @property

@@ -113,7 +113,7 @@ class TakeModel:
     model: GivenModel
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """The run."""
+        """The run of no sweeps that ends at the model; its objective is still to be measured."""
         nothing = np.zeros(0)
         run = Run(self.solver.project_model(self.model), np.inf, Status.RUNNING, Trace(nothing, nothing, ()))
         return Found((run,))

@@ -108,7 +108,7 @@ class Place:
     best: float = np.inf
 
     def progress(self, loop: Loop) -> Progress:
-        """What is told after a sweep of the loop."""
+        """The progress of the phase after a sweep of the loop."""
         most, running = loop.judge.stopping.max_sweeps, loop.active.size
         each = self.before + most + self.after
         ended = len(self.batch) - running
@@ -164,7 +164,7 @@ class Session:
         return replace(self, began=self.journal.began(time.perf_counter()))
 
     def seconds(self) -> float:
-        """Seconds since the clock started, now; from the journal where an earlier run came as far."""
+        """Seconds since the clock started; from the journal where an earlier run came as far."""
         return self.journal.unit(lambda: time.perf_counter() - self.began)
 
     def out_of_time(self, stopping: Stopping) -> bool:

@@ -12,7 +12,7 @@ from unbraid.plots.palette import GREY, LINES, MARKERS, ORANGE
 from unbraid.plots.panels import axis_for, check_matplotlib, remove_frame
 from unbraid.selection import Row, Selection
 from unbraid.selection.rule import EXACT
-from unbraid.selection.words import differences
+from unbraid.selection.words import name_differences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def selection(selection: Selection, ax: Axes | None = None) -> Axes:
 
     lines: dict[str, list[Row]] = {}
     for row in rows:
-        name = ", ".join(f"{name} = {value}" for name, value in differences(row.settings, rows).items())
+        name = ", ".join(f"{name} = {value}" for name, value in name_differences(row.settings, rows).items())
         lines.setdefault(name if by_rank else "", []).append(row)
     looks = zip(itertools.cycle(LINES), itertools.cycle(MARKERS), strict=False)
     for (name, line), (colour, marker) in zip(lines.items(), looks, strict=False):

@@ -124,12 +124,12 @@ def check_workers(client: Client) -> None:
 
 
 def address(client: Client) -> str:
-    """Where its scheduler is."""
+    """The address of the scheduler of a client."""
     return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
 def version_here() -> str:
-    """The version that a worker has."""
+    """The version of this library in the process where this is called."""
     return __version__
 
 
@@ -166,7 +166,7 @@ class ClusterWorkers(Workers):
 
     @property
     def count(self) -> int:
-        """Their threads, by now: workers come and go."""
+        """How many threads the workers have now: workers come and go."""
         return max(1, int(sum(self.client.nthreads().values())))
 
     def __exit__(
@@ -226,7 +226,7 @@ class ClusterWorkers(Workers):
 
     @property
     def deserted(self) -> str:
-        """What is said where nobody works."""
+        """What is said where the cluster has no workers any more."""
         where = address(self.client)
         return f"The cluster at {where} has had no workers for {DESERTED:.0f} s: start some, and then this again."
 

@@ -24,11 +24,11 @@ class Journal:
         return compute()
 
     def began(self, at: float) -> float:
-        """When a clock started (`time.perf_counter`), `at`, or as much earlier as was spent on it before a break."""
+        """Start time of a clock (`time.perf_counter`), moved back by the seconds used before an interruption."""
         return at
 
     def generator(self, rng: object) -> np.random.Generator:
-        """The generator of random numbers; from None always the same one."""
+        """The generator of random numbers that `rng` stands for; a journal in a file draws from None only once."""
         return as_generator(rng)
 
     def due(self) -> bool:
@@ -46,7 +46,7 @@ class Journal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Nothing is left to be written."""
+        """End the journal; this one has nothing left to write."""
 
 
 NOTHING_KEPT = Journal()

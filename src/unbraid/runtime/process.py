@@ -36,7 +36,7 @@ KEPT = 1 << 25
 
 @cache
 def keep_freed_arrays() -> None:
-    """From now on, for this process; where its C library is not glibc, nothing changes."""
+    """Let this process keep the memory of freed arrays; where its C library is not glibc, nothing changes."""
     with suppress(OSError, AttributeError):
         set_option = ctypes.CDLL(None).mallopt
         set_option(TRIM_THRESHOLD, 2 * KEPT)

@@ -122,20 +122,20 @@ def do_here(function: Callable[..., Result], piece: tuple[Any, ...], shared: Sha
 
 
 class Processes(Workers):
-    """So many processes of this machine."""
+    """Workers that are processes of this machine, `jobs` of them."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs, self.pool = jobs, new_pool(jobs)
 
     @property
     def count(self) -> int:
-        """As many as were asked for."""
+        """How many processes there are."""
         return self.jobs
 
     def submit(
         self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
     ) -> Future[Result]:
-        """In whichever process is free."""
+        """Have a piece done in whichever process is free."""
         return self.pool.submit(do_here, function, piece, shared)
 
     def ended(self, pending: Collection[Future[Result]]) -> Collection[Future[Result]]:
@@ -158,7 +158,7 @@ class Processes(Workers):
 
 
 def new_pool(jobs: int) -> ProcessPoolExecutor:
-    """So many processes; what they need takes time to import, which those who never ask for them are spared."""
+    """A pool of `jobs` processes; what it needs is imported here, which those who never ask for one are spared."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

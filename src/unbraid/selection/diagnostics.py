@@ -108,7 +108,7 @@ class Diagnostics:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What follows, in sentences."""
+        """What follows from the diagnostics, in sentences."""
         return (*on_uniqueness(self), *on_starts(self), *on_branches(self))
 
     def __repr__(self) -> str:
@@ -244,7 +244,7 @@ def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
 
 
 def value_shares(at: Balanced) -> Array | None:
-    """Of the variance of each output, averaged over outputs: (r,), or None without values."""
+    """The share of each branch in the variance of the outputs, averaged over them: (r,), or None without values."""
     F = at.samples.F
     if F is None:
         return None
@@ -254,7 +254,7 @@ def value_shares(at: Balanced) -> Array | None:
 
 
 def slope_shares(at: Balanced) -> Array | None:
-    """Of ‖J‖² in balanced units: (r,), or None without Jacobians."""
+    """The share of each branch in ‖J‖², in balanced units: (r,), or None without Jacobians."""
     return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
 
 
@@ -265,7 +265,7 @@ def products(at: Balanced) -> Array:
 
 
 def parallel_pairs(at: Balanced) -> Iterator[ParallelPair]:
-    """Those within `PARALLEL` degrees."""
+    """Pairs of branches whose directions are within `PARALLEL` degrees of each other."""
     W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
     inner = products(at)
     inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
@@ -278,7 +278,7 @@ def parallel_pairs(at: Balanced) -> Iterator[ParallelPair]:
 
 
 def on_uniqueness(found: Diagnostics) -> Iterator[str]:
-    """Whether other models are as good."""
+    """Sentences on whether other models are as good."""
     if found.flat is None or found.flat.directions == 0:
         return
     turning, curves = found.flat.directions - found.flat.curves, found.flat.curves
@@ -295,7 +295,7 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
 
 
 def on_starts(found: Diagnostics) -> Iterator[str]:
-    """Whether other starts found the same."""
+    """Sentences on whether other starts found the same model."""
     if found.match is not None and found.match < SAME:
         yield (
             f"{found.compared} starts ended equally low and differ in what they found (factor match score "

@@ -77,7 +77,7 @@ class Path:
         return [self.validation.row(*one) for one in zip(several, fits, shares, strict=True)]
 
     def _engage(self) -> int:
-        """How many there are now: those of a cluster come and go."""
+        """How many candidates to try at the same time: the workers of a cluster come and go."""
         self.running = self.session.engaged()
         return self.running
 
@@ -115,15 +115,16 @@ class Path:
         return not as_good(instead, new)
 
     def _count(self) -> None:
-        """One more fit has been made."""
+        """Count a fit that has been made, and tell of it."""
         self.fits += 1
         self._tell()
 
     def _tell(self) -> None:
-        """Progress, before a batch and after each fit."""
+        """Tell of the progress, before a batch and after each fit."""
         self.session.tell(self._progress)
 
     def _progress(self) -> Progress:
+        """How many fits have been made of those that can be foreseen, and the least error so far."""
         planned = len(self.candidates)
         if self.ends_early:
             last = (0 if self.kept is None else self.kept.settings.rank) + MISSES

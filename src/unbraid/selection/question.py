@@ -51,7 +51,7 @@ class Question:
 
     @classmethod
     def of(cls, grid: Grid, request: Request, folds: int = 5) -> Question:
-        """From what `select` was given."""
+        """The question that a grid of values and a request make up."""
         couplings = [request.method_used.coupling]
         if grid.couplings is not None:
             couplings = [as_coupling(one) for one in as_list("couplings", grid.couplings)]
@@ -98,7 +98,7 @@ class Question:
 
 
 def as_list(name: str, given: Iterable[Any]) -> list[Any]:
-    """The values to try, at least one."""
+    """Values to try as a list of at least one; a sentence that names the argument for anything else."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise SettingError(f"{name} must be several values to try, such as a list, got {given!r}.")
     values = list(given)

@@ -34,12 +34,12 @@ def as_good(one: Row, other: Row) -> bool:
 
 
 def exact(row: Row) -> bool:
-    """Whether nothing is left to explain."""
+    """Whether a candidate predicts the held-out samples of every fold exactly."""
     return bool(row.errors.max() <= EXACT)
 
 
 def clearly_better(one: Row, other: Row) -> bool:
-    """Whether no doubt is possible."""
+    """Whether the error of one is lower than that of the other by more than the factor `CLEAR`."""
     return CLEAR * max(one.error, EXACT) < other.error
 
 

@@ -112,17 +112,17 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The mean over the folds."""
+        """The held-out error, the mean over the folds."""
         return float(self.errors.mean())
 
     @property
     def standard_error(self) -> float:
-        """Of the mean over the folds."""
+        """The standard error of the mean over the folds."""
         return standard_error(self.errors)
 
 
 def standard_error(numbers: Array) -> float:
-    """Of the mean of numbers."""
+    """The standard error of the mean of numbers."""
     return float(np.std(numbers, ddof=1) / np.sqrt(len(numbers)))
 
 
@@ -139,7 +139,7 @@ class Validation:
 
     @property
     def folds(self) -> int:
-        """How many."""
+        """How many folds there are."""
         return int(self.fold.max()) + 1
 
     @property
@@ -171,7 +171,7 @@ class Validation:
 
     @cached_property
     def scale(self) -> Scale:
-        """What errors are measured in."""
+        """The units that held-out errors are measured in."""
         return Scale.of(self.problem)
 
     def _request(self, settings: Settings, init: DecoupledModel | None, steps: int) -> Request:
@@ -215,7 +215,7 @@ class Scale:
 
     @classmethod
     def of(cls, problem: Problem) -> Scale:
-        """From all samples."""
+        """Balanced slopes and the spread of the values of all samples of a problem."""
         units = Units.balanced(problem)
         slopes = units.f_scale[:, None] / units.x_scale
         if problem.F is None:

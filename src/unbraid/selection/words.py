@@ -11,7 +11,7 @@ from unbraid.solvers.coupling import FixedCoupling
 
 def reason(rows: Sequence[Row], chosen: Row, finer: Sequence[Row], ends_early: bool) -> str:
     """Why these settings, in a few sentences."""
-    rank, named = chosen.settings.rank, called(chosen.settings, rows)
+    rank, named = chosen.settings.rank, name_candidate(chosen.settings, rows)
     if exact(chosen):
         return f"{named} predicts held-out samples to 0.01 % or better, so no further branch is needed."
     found = f"{named} has a held-out error of {chosen.error:.1e}"
@@ -44,20 +44,20 @@ LAST_BY_ITSELF = (
 LAST_OF_GIVEN = "No larger rank was tried."
 
 
-def called(settings: Settings, rows: Sequence[Row]) -> str:
+def name_candidate(settings: Settings, rows: Sequence[Row]) -> str:
     """'Rank 3', with what else candidates differ in."""
-    others = ", ".join(f"{name} = {value}" for name, value in differences(settings, rows).items())
+    others = ", ".join(f"{name} = {value}" for name, value in name_differences(settings, rows).items())
     return f"Rank {settings.rank}{others and f' with {others}'}"
 
 
-def differences(settings: Settings, rows: Sequence[Row]) -> dict[str, str]:
+def name_differences(settings: Settings, rows: Sequence[Row]) -> dict[str, str]:
     """The df, degree and λ of a candidate, those in which candidates differ."""
-    values = [described(row.settings) for row in rows]
-    own = described(settings)
+    values = [name_settings(row.settings) for row in rows]
+    own = name_settings(settings)
     return {name: own[name] for name in own if any(other[name] != own[name] for other in values)}
 
 
-def described(settings: Settings) -> dict[str, str]:
+def name_settings(settings: Settings) -> dict[str, str]:
     """The df, degree and λ of a candidate, as far as it has them."""
     coupling = settings.coupling
     parts = {name: str(getattr(settings.basis, name)) for name in ("df", "degree") if hasattr(settings.basis, name)}
@@ -69,7 +69,7 @@ def table(rows: Sequence[Row], recommended: Settings) -> str:
     cells = [
         {
             "rank": str(row.settings.rank),
-            **differences(row.settings, rows),
+            **name_differences(row.settings, rows),
             "unknowns": str(row.unknowns),
             "held-out error": f"{row.error:.2e}",
             "standard error": f"{row.standard_error:.1e}",

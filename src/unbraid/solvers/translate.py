@@ -58,11 +58,6 @@ class Branches:
         return G * self.length, R
 
 
-def constraints_solved(constraints: Sequence[Constraint | None], offset: bool) -> list[Constraint | None]:
-    """The constraints a solver has to see: with a free offset any branch can be shifted up, so not NonNegative."""
-    return [None if offset and isinstance(one, NonNegative) else one for one in constraints]
-
-
 def finish_run(
     problem: Problem,
     units: Units,
@@ -89,7 +84,7 @@ def finish_run(
         least = placement.shape_coefficients(a, 0)[0].min(axis=-1)
         raised = np.array([isinstance(constraint, NonNegative) for constraint in constraints])
         a = placement.plus(a, np.where(raised, -least, 0.0))
-    projection = Projection.onto(constraints_solved(constraints, offset))
+    projection = Projection.onto(constraints, offset)
     batch = placement.select(None)  # shifted and scaled coefficients are feasible to rounding: now exactly
     a = projection.from_shape_coordinates(batch, projection.shape_coordinates(batch, a[None]))[0]
     model = in_user_units(units, one.W0[0], one.W1[0] * spread, FittedBranches(basis, placement, a))

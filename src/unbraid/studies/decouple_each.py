@@ -20,7 +20,6 @@ from unbraid.fitting.session import Place, Session
 from unbraid.methods import AlternatingMethod
 from unbraid.results.fit import Fit
 from unbraid.runtime.process import single_blas_thread
-from unbraid.solvers.translate import constraints_solved
 
 
 def decouple_each(
@@ -47,7 +46,7 @@ def decouple_each(
         request.check(problem)
     cases = [Case.of(*pair) for pair in zip(problems, requests, strict=True)]
     samples = Samples.stacked([Samples.of(case.problem, case.units) for case in cases])
-    solver = method.solver(samples, basis, Projection.onto(constraints_solved(requests[0].constraints, method.offset)))
+    solver = method.solver(samples, basis, Projection.onto(requests[0].constraints, method.offset))
     session = Session()
     with single_blas_thread():
         begin = partial(solver.random_start, rank, [rng.spawn(1)[0] for rng in rngs])
