@@ -12,7 +12,7 @@ from unbraid.errors import SettingError, check_number, check_whole
 
 @dataclass(frozen=True)
 class FixedCoupling:
-    """The same λ in every sweep. Where it is `open`, and smoothing is chosen from the data (`tuning`), so is λ then."""
+    """The same λ in every sweep. Where it is `open`, and smoothing is chosen from the data, so is λ then."""
 
     value: float
     open: bool = False
