@@ -1,6 +1,9 @@
-"""What checkpoints cost: fits with and without, in turns; what a writing takes, the file's size, and a finished fit.
+"""What checkpoints cost.
 
-python benchmarks/checkpoints.py
+    python benchmarks/checkpoints.py
+
+Prints, for a small and a larger fit: seconds without a checkpoint and with one, in turns; milliseconds of one writing
+and the size of the file; and seconds of the same call again, when the file holds the finished fit.
 """
 
 import time
@@ -38,11 +41,11 @@ class Timed(checkpoint.Checkpoint):
     sizes: ClassVar[list[int]] = []
 
     def due(self) -> bool:
-        """Always."""
+        """Whether to write now: always."""
         return True
 
     def keep(self, loop: object, solver: object) -> None:
-        """Write, timed."""
+        """Write a checkpoint, and note the time and the size."""
         began = time.perf_counter()
         super().keep(loop, solver)
         self.times.append(time.perf_counter() - began)

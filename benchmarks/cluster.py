@@ -58,7 +58,7 @@ def timed(workers: int, S: int, sweeps: int) -> list[float]:
 
 
 def main(S: int, sweeps: int) -> None:
-    """In turn, twice."""
+    """Time clusters of one and of two workers in turn, twice."""
     times: dict[int, list[float]] = {1: [], 2: []}
     for workers in (1, 2, 1, 2):
         times[workers] += timed(workers, S, sweeps)

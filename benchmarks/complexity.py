@@ -30,7 +30,7 @@ class Case:
     S: int = 32000
 
     def basis(self, df: int) -> Basis:
-        """What branches are made of."""
+        """The basis that the method's branches are made of."""
         return ub.BSpline(df) if self.spline else ub.Polynomial(df)
 
 
@@ -44,7 +44,7 @@ CASES = {
 
 
 def seconds(case: Case, S: int, r: int, df: int) -> float:
-    """The fastest of some sweeps."""
+    """Seconds of the fastest of some sweeps."""
     problem, _ = ub.datasets.random_system(5, 5, r, S, "sine", rng=0)
     samples, free = Samples.of(problem, Units.balanced(problem)), Projection.onto([None] * r)
     solver: Any = case.method.solver(samples, case.basis(df), free)
@@ -60,7 +60,7 @@ def seconds(case: Case, S: int, r: int, df: int) -> float:
 
 
 def main() -> None:
-    """One row a method."""
+    """Print one row a method."""
     print("| method | ms per sweep | exponent of S | of r | of df |\n|---|---|---|---|---|")
     for name, case in CASES.items():
         usual = seconds(case, case.S, 5, 12)

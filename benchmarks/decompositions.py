@@ -95,7 +95,7 @@ def error(J: Array, decomposed: Any) -> float:
 
 
 def main(largest: float) -> None:
-    """All sizes."""
+    """Print the times of all sizes up to the largest."""
     print(f"{'S':>8}  {'method':24}  {'ms a sweep':>10}  {'of ours':>7}  Error(J) after 3")
     for S in [S for S in (10**4, 10**5, 10**6) if largest >= S]:
         problem = system(S)

@@ -1,6 +1,9 @@
-"""The figures of docs/method.md, as the tables that stand there.
+"""The two tables of docs/method.md: what the anchored step and the constraint do, over 30 draws.
 
-python benchmarks/figures.py
+    python benchmarks/figures.py
+
+On f_trig: in how many draws both outputs are below 1 %, and median errors, for several λ and both steps. On the
+monotone system: median Error(J) and certified runs with and without the constraint.
 """
 
 from collections.abc import Callable
@@ -47,7 +50,7 @@ def monotone_row(df: int) -> None:
 
 
 def main() -> None:
-    """Both tables."""
+    """Print both tables."""
     printed: Callable[..., ub.methods.AlternatingMethod] = ub.methods.dejonghe2025
     print("| | both outputs under 1 % | median e1 / e2 in % |\n|---|---|---|")
     for coupling in (1e-4, 0.01, 0.1, 1.0):

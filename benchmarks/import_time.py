@@ -1,6 +1,8 @@
-"""CPU time of `import unbraid` beyond `import numpy, scipy`, each in fresh processes, in turns.
+"""CPU seconds of `import unbraid` beyond `import numpy, scipy`.
 
-python benchmarks/import_time.py
+    python benchmarks/import_time.py
+
+Prints the median of nine differences, each import in fresh processes, in turns.
 """
 
 import statistics
@@ -17,7 +19,7 @@ def cpu_seconds(modules: str) -> float:
 
 
 def main() -> None:
-    """Median of the differences."""
+    """Print the median of the differences."""
     extra = [cpu_seconds("numpy, scipy, unbraid") - cpu_seconds("numpy, scipy") for _ in range(9)]
     print(f"import unbraid: {statistics.median(extra):.3f} s of CPU beyond numpy and scipy")
 

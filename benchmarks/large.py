@@ -89,7 +89,7 @@ class Peak:
 
 
 def timed(function: Callable[[], object]) -> float:
-    """Seconds of one call."""
+    """Seconds that one call takes."""
     began = time.perf_counter()
     function()
     return time.perf_counter() - began

@@ -1,6 +1,9 @@
-"""What fits take of memory beyond the given arrays, as measured in a process of its own, beside what `plan` says.
+"""What fits take of memory beyond the given arrays, beside what was planned before they began.
 
-python benchmarks/memory.py
+    python benchmarks/memory.py
+
+A line is a problem: the peak as measured in a process of its own, the plan, and their ratio, which should not be below
+one, nor far above.
 """
 
 import json
@@ -68,7 +71,7 @@ def planned(shape: dict[str, int | str]) -> int:
 
 
 def main() -> None:
-    """All shapes."""
+    """Print one line for each problem."""
     if len(sys.argv) > 1:
         fit(json.loads(sys.argv[1]))
         return

@@ -1,6 +1,9 @@
-"""What a sum over samples costs beside its work: by chunk of Dask arrays, and on a cluster of two workers.
+"""What a sum over samples costs beside its work.
 
-python benchmarks/overhead.py
+    python benchmarks/overhead.py
+
+Prints the median milliseconds of a chunk of Dask arrays that are summed here, and of a sum on a cluster of two workers,
+where the work itself is next to nothing.
 """
 
 import time
@@ -27,7 +30,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Both, with 50 kB of arguments, as a sweep has them."""
+    """Time both kinds of sums with 50 kB of arguments, as a sweep has them."""
     chunks = ub.Problem(da.ones((8000, 2), chunks=(8000 // CHUNKS, 2)), np.ones(8000))
     arguments = inputs, (), False
     here = milliseconds(lambda: chunks.sum(first_moments, *arguments)) / CHUNKS

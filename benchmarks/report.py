@@ -1,4 +1,6 @@
-"""How many CPU seconds reports take and how large they are, for small and large models. `python benchmarks/report.py`.
+"""How many CPU seconds reports take and how large they are, for small and large models.
+
+    python benchmarks/report.py
 
 Fits are short on purpose: a report takes the same time whether its model is good or not.
 """

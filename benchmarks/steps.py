@@ -113,7 +113,7 @@ def draw(measured: dict[str, list[tuple[int, float, float]]], path: str) -> None
 
 
 def main() -> None:
-    """All of it."""
+    """Print both comparisons and the table, and draw the picture where one is asked for."""
     default_against_sweeps(10)
     sweep, step = sweep_and_step(**USUAL)
     print(

@@ -1,6 +1,9 @@
-"""Sweeps per second against the plain twin, in one run, one BLAS thread on both sides.
+"""What a sweep of CMTF-BSD takes against the plain twin, in one run, one BLAS thread on both sides.
 
-python benchmarks/sweeps.py
+    python benchmarks/sweeps.py
+
+Prints, for many starts of a small problem and one start of a larger one: milliseconds per sweep and start of both, the
+ratio, the Error(J) that was reached, and the peak of memory beside the samples, in units of J.
 """
 
 import time
@@ -52,7 +55,7 @@ def compare(n: int, m: int, r: int, S: int, df: int, starts: int, sweeps: int, t
 
 
 def main() -> None:
-    """Both cases."""
+    """Compare on both problems."""
     with threadpool_limits(1):
         for title, case in CASES.items():
             print(title)
