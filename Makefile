@@ -1,23 +1,28 @@
 # make demo: decouple a known function and draw the result.  make test: everything that has to pass.
+# make verify: claims about many draws, which take minutes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test verify lint docs clean
 
 help:
-	@echo "make demo   decouple a known function and draw the result"
-	@echo "make test   lint, types, tests, doctests, the code of pages, the site"
-	@echo "make lint   lint and types only"
-	@echo "make docs   the documentation site, its examples executed"
-	@echo "make clean  remove what these leave behind, but not $(VENV)"
+	@echo "make demo    decouple a known function and draw the result"
+	@echo "make test    lint, types, tests, doctests, the code of pages, the site"
+	@echo "make verify  claims about many draws, which take minutes"
+	@echo "make lint    lint and types only"
+	@echo "make docs    the documentation site, its examples executed"
+	@echo "make clean   remove what these leave behind, but not $(VENV)"
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/unbraid demo
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+verify: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m verify -n auto --dist worksteal tests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

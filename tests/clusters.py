@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +37,18 @@ def kill_one(client: distributed.Client) -> Callable[[Progress], None]:
             os.kill(killed[0], signal.SIGKILL)
 
     return callback
+
+
+def once(ready: Callable[[], object], then: Callable[[], object]) -> None:
+    """Do something in another thread as soon as something is so, however long that takes."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 300.0
+        while not ready() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        then()
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def assert_same(one: ub.Fit, other: ub.Fit) -> None:

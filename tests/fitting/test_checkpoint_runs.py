@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from clocks import Clock
 from interrupted_fits import Counting, KilledError, killed, undisturbed
 from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.cli import app
@@ -65,18 +65,15 @@ def test_a_finished_fit_is_returned_at_once(tmp_path: Path) -> None:
 
 
 def test_seconds_before_a_break_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that only calls move, by 0.05 s each, so that eight of them fit into 0.35 s."""
-    now = 100.0
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-    path = tmp_path / "fit.checkpoint"
+    """Each sweep takes a second, so that eight of them are the first to take more than seven and a half."""
+    path, clock = tmp_path / "fit.checkpoint", Clock(monkeypatch)
     method = replace(
-        FITS["dejonghe2025"][1]["method"], stopping=Stopping(max_sweeps=100, tolerance=0.0, max_seconds=0.35)
+        FITS["dejonghe2025"][1]["method"], stopping=Stopping(max_sweeps=100, tolerance=0.0, max_seconds=7.5)
     )
 
     class Slow(Counting):
         def __call__(self, progress: object, *_: object) -> None:
-            nonlocal now
-            now += 0.05
+            clock.advance(1.0)
             super().__call__(progress)
 
     with pytest.raises(KilledError):
@@ -85,7 +82,7 @@ def test_seconds_before_a_break_count(tmp_path: Path, monkeypatch: pytest.Monkey
     fit = fitted("dejonghe2025", path, callback, method=method)
     assert fit.status is Status.OUT_OF_TIME
     assert callback.calls <= 5
-    assert fit.seconds > 0.35
+    assert 7.5 < fit.seconds < 10.0
     assert bits(fitted("dejonghe2025", path, method=method)) == bits(fit)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from draws import few_or_many
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.data.in_memory import Samples
@@ -112,11 +113,12 @@ def drawn(name: str, S: int, seed: int) -> ub.Problem:
     return ub.datasets.random_system(2, 3, 4, S, "cubic", seed)[0]
 
 
+@few_or_many(3, 5)
 @pytest.mark.parametrize(("name", "rank"), [("trig", 3), ("sines", 5), ("cubics", 4)])
-def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: str, rank: int) -> None:
-    """Medians over five draws, 5 % noise, worst output on fresh points."""
+def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: str, rank: int, draws: int) -> None:
+    """Medians over draws, 5 % noise, worst output on fresh points."""
     errors = []
-    for seed in range(5):
+    for seed in range(draws):
         whole = drawn(name, 600, seed)
         train = with_noise(whole.take(slice(100)), 0.05, np.random.default_rng([seed, 1]))
         fresh = whole.take(slice(100, None))

@@ -25,7 +25,7 @@ def cluster() -> Iterator[distributed.LocalCluster]:
 @pytest.fixture
 def client(cluster: distributed.LocalCluster) -> Iterator[distributed.Client]:
     with cluster.get_client() as made:
-        made.wait_for_workers(2, timeout=30)
+        made.wait_for_workers(2, timeout=300)
         yield made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from clusters import ANY_PORT, assert_same, interrupted_after
+from clusters import ANY_PORT, assert_same, interrupted_after, once
 from grid_functions import marked, waiting
 from unbraid.runtime.dask_cluster import ClusterWorkers
 from unbraid.runtime.progress import Progress
@@ -22,14 +21,17 @@ from unbraid.studies.tasks import Task, run_tasks
 
 
 def test_ctrl_c_cancels_what_waits(tmp_path: Path, client: distributed.Client) -> None:
-    threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGINT)).start()
+    once(lambda: any(tmp_path.iterdir()), lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), ClusterWorkers(client) as workers:
-        workers.each(marked, [(str(tmp_path), k) for k in range(8)], lambda k, result: None)
-    deadline = time.monotonic() + 20.0
+        workers.each(marked, [(str(tmp_path), k) for k in range(40)], lambda k, result: None)
+    begun = len(list(tmp_path.iterdir()))
+    deadline = time.monotonic() + 300.0
     while any(client.processing().values()) and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.6)
-    assert len(list(tmp_path.iterdir())) <= 4, "no other piece was begun"
+    after = len(list(tmp_path.iterdir()))
+    assert after <= begun + 2, "no other piece was begun, but for one a worker that was on its way there"
+    assert after < 40
 
 
 def test_ctrl_c_among_the_starts_keeps_the_best_so_far(
@@ -74,8 +76,12 @@ def test_ctrl_c_in_a_selection_keeps_complete_candidates(problem: ub.Problem, cl
     assert problem.F is not None
     noisy = ub.Problem(problem.X, problem.F + 0.1 * np.random.default_rng(0).standard_normal((80, 2)))
     selection = ub.select(noisy, [1, 2, 3, 4], rng=0, starts=1, client=client, callback=interrupted_after(13))
+    ranks = [row.settings.rank for row in selection.rows]
+    whole = ub.select(noisy, ranks, rng=0, starts=1)  # complete ones: which, depends on who was quick
     assert selection.interrupted
-    assert [row.settings.rank for row in selection.rows] == [1, 2]
+    assert 0 < len(ranks) < 4
+    for one, other in zip(selection.rows, whole.rows, strict=True):
+        assert np.array_equal(one.squares, other.squares)
 
 
 def test_ctrl_c_in_a_grid_keeps_finished_cells(tmp_path: Path, client: distributed.Client) -> None:

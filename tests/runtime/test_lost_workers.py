@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from clusters import ANY_PORT, assert_same, kill_one, pids
-from grid_functions import dying, dying_once
+from clusters import ANY_PORT, assert_same, kill_one, once, pids
+from grid_functions import dying, dying_once, marked
 from unbraid.fitting.session import Session
 from unbraid.runtime import dask_cluster as clients
 from unbraid.runtime import dask_cluster as cluster_workers
@@ -84,14 +83,19 @@ def test_what_is_shared_is_sent_once(client: distributed.Client) -> None:
         assert shared.sent.key == sent
 
 
-def test_a_scheduler_that_goes_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("when", ["while a piece is at work", "between two pieces"])
+def test_a_scheduler_that_goes_is_told_in_a_sentence(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two pieces the connection is wholly closed before anybody looks again."""
     monkeypatch.setattr(cluster_workers, "LOOKING", 0.1)
     with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=ANY_PORT) as made:
         client = distributed.Client(made.scheduler_address, set_as_default=False)
         with ClusterWorkers(client) as workers:
-            threading.Timer(0.3, client.close).start()
+            if when == "while a piece is at work":
+                once(lambda: any(tmp_path.iterdir()), client.close)
             with pytest.raises(ub.UnbraidError, match="connection to the scheduler was lost"):
-                workers.each(time.sleep, [(2.0,)], lambda k, result: None)
+                workers.each(marked, [(str(tmp_path), k) for k in range(4)], lambda k, result: client.close())
 
 
 def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from draws import few_or_many
 from registry import CONSTRAINTS
 from solver_points import a_point, moved
 from unbraid.bases import Basis
@@ -134,16 +135,18 @@ def cubic_fits(n: int, m: int, r: int, S: int, seeds: range) -> list[float]:
     return errors
 
 
+@few_or_many(3, 20)
 @pytest.mark.parametrize("size", [(2, 2, 3, 100), (3, 3, 5, 200), (2, 4, 4, 150), (5, 5, 6, 200)], ids=str)
-def test_cubic_systems_are_recovered_to_machine_precision(size: tuple[int, int, int, int]) -> None:
-    errors = cubic_fits(*size, seeds=range(20))
+def test_cubic_systems_are_recovered_to_machine_precision(size: tuple[int, int, int, int], draws: int) -> None:
+    errors = cubic_fits(*size, seeds=range(draws))
     failures = int(np.sum(np.array(errors) >= 1e-20))
     assert failures <= (1 if size == (2, 2, 3, 100) else 0)  # one draw has directions 0.01 degrees apart
 
 
+@few_or_many(4, 30)
 @pytest.mark.parametrize(("name", "rank"), [("decuyper", 3), ("dreesen_a", 2), ("dreesen_b", 4)])
-def test_published_polynomial_systems_are_recovered_exactly(name: str, rank: int) -> None:
-    for seed in range(30):
+def test_published_polynomial_systems_are_recovered_exactly(name: str, rank: int, draws: int) -> None:
+    for seed in range(draws):
         problem, _ = getattr(ub.datasets, name)(rng=seed)
         error = ub.decouple(problem, rank, rng=seed).jacobian_error
         assert error is not None

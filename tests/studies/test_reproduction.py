@@ -71,7 +71,7 @@ def test_killed_and_started_again_it_computes_only_the_rest(whole: Path, tmp_pat
     command = [sys.executable, "-m", "unbraid", *SMALL, "-o", str(tmp_path), "--jobs", "2"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     cells = tmp_path / "cells"
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + 600.0
     while len(finished(cells)) < 5 and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)

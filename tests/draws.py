@@ -1,0 +1,10 @@
+"""Claims about most draws: a few draws of them in `make test`, many in `make verify`."""
+
+import pytest
+
+
+def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
+    """Give a test `draws`: `few` each time, `many` where claims are verified."""
+    return pytest.mark.parametrize(
+        "draws", [pytest.param(few, id="few draws"), pytest.param(many, id="many draws", marks=pytest.mark.verify)]
+    )
