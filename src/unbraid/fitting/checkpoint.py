@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from unbraid.fitting.fingerprint import describe_differences, fingerprint
 from unbraid.fitting.pickles import dumps, loads
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing, why_refused
+from unbraid.runtime.interrupts import Result
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.version import __version__
 
@@ -33,7 +34,6 @@ SHARE = 0.02
 MAGIC = b"unbraid checkpoint 2\n"
 """The first line of a file. The second is a digest of the rest, the third says what is in it; the rest are pickles."""
 
-Result = TypeVar("Result")
 UnitNumber = tuple[int, ...]
 """Where a unit stands among the units: its number within the one around it, that one's number before."""
 

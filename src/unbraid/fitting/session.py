@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from unbraid.results.outcome import Status
-from unbraid.runtime.interrupts import attempt
+from unbraid.runtime.interrupts import Result, attempt
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
@@ -25,7 +25,6 @@ from unbraid.runtime.workers import Shared, Workers, do_here
 from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import Loop, Stopping
 
-Result = TypeVar("Result")
 CUTS = (Status.INTERRUPTED, Status.OUT_OF_TIME)
 """Statuses of work that was cut short: no further stage follows."""
 

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from unbraid.errors import MissingDependencyError, SettingError, TaskError
-from unbraid.runtime.workers import Result, Shared, Workers
+from unbraid.runtime.interrupts import Result
+from unbraid.runtime.workers import Shared, Workers
 from unbraid.version import __version__
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ same order each time, and a journal that knows the result of a unit gives that i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
 from unbraid.errors import as_generator
-
-Result = TypeVar("Result")
+from unbraid.runtime.interrupts import Result
 
 
 class Journal:

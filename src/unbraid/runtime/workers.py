@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from unbraid.errors import SettingError, TaskError, check_whole
-from unbraid.runtime.interrupts import passing_interrupts_on
+from unbraid.runtime.interrupts import Result, passing_interrupts_on
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from types import TracebackType
 
-Result = TypeVar("Result")
 Value = TypeVar("Value")
 
 
