@@ -18,9 +18,9 @@ from unbraid.fitting.smoothing import ROUNDS, STEPS, LinearModel, balance_noise,
 from unbraid.kernels.cross_validation import GAMMA, strengths_tried
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
-from unbraid.selection.uniqueness import in_units
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.translate import in_solver_units
 from unbraid.studies.comparison.cells import with_noise
 
 METHODS = [
@@ -218,7 +218,7 @@ def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
         basis = ub.SmoothingSpline(20)
         solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
         model = ub.decouple(noisy, 3, basis=basis, starts=4, rng=0).model
-        iterates = in_units(model, Units.balanced(noisy))
+        iterates = in_solver_units(model, Units.balanced(noisy))
         couplings.append(balance_noise(solver, iterates))
     assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
 

@@ -14,8 +14,8 @@ from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import factor_match
 from unbraid.selection.diagnostics import branch_shares, importance
-from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique, in_units
-from unbraid.solvers.translate import FittedBranches, in_user_units
+from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
+from unbraid.solvers.translate import FittedBranches, in_solver_units, in_user_units
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (100, 3))
 
@@ -108,7 +108,7 @@ def test_a_model_goes_into_the_solvers_units_and_back() -> None:
     moved = ub.Problem(problem.X * [10.0, 0.1] + [5.0, -3.0], problem.F)
     model = ub.decouple(moved, 3, starts=2, rng=0).model
     units = Units.balanced(moved)
-    one = in_units(model, units)
+    one = in_solver_units(model, units)
     again = in_user_units(
         units, one.W0[0], one.W1[0], FittedBranches(ub.BSpline(12), one.placement.select(0), one.a[0])
     )

@@ -18,10 +18,11 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.metrics import angles_between
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
-from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique, in_units
+from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.translate import in_solver_units
 
 PARALLEL = 5.0
 """Degrees below which two directions count as parallel."""
@@ -228,7 +229,7 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     The solver's own branches go on with their last pieces there, which soon are huge.
     """
     units = Units.balanced(problem)
-    samples, it = Samples.of(problem, units), in_units(model, units)
+    samples, it = Samples.of(problem, units), in_solver_units(model, units)
     if not beyond_training(model, problem.X).any():
         at = outputs_at(samples, it)
         return Balanced(samples, it, at.slopes[0], at.values[0])

@@ -23,13 +23,11 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
-from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, turning_frames
+from unbraid.solvers.translate import in_solver_units
 
 FLAT = 1e-12
 """Eigenvalues of the Gauss–Newton matrix, scaled to a unit diagonal, that count as zero: rounding leaves 1e-15, and
@@ -55,7 +53,7 @@ def flat_directions(problem: Problem, model: DecoupledModel) -> Flat | None:
     """The test at a fitted model, constraints aside; None where there are too many unknowns for it."""
     r, n, m = model.rank, problem.n, problem.m
     units = Units.balanced(problem)
-    iterates = in_units(model, units)
+    iterates = in_solver_units(model, units)
     iterates = replace(iterates, placement=iterates.placement.loosened(problem.S))
     K = iterates.a.shape[-1]
     if r * (n + m + K) > DENSE_LIMIT:
@@ -75,21 +73,3 @@ def null_dimensions(N: Array, which: IndexArray) -> int:
     counts = diagonal > 1e-14 * diagonal.max()
     scale = np.where(counts, 1.0 / np.sqrt(np.where(counts, diagonal, 1.0)), 0.0)
     return int(np.sum(np.linalg.eigvalsh(part * scale[:, None] * scale) <= FLAT))
-
-
-def in_units(model: DecoupledModel, units: Units) -> Iterates:
-    """A fitted model as a batch of one in a solver's units: the inverse of `Units.model`, but for the bias.
-
-    From u' = W0' x to u = V z / β with V = W0' x_scale and β the lengths of its rows: u = (u' - W0' center) / β.
-    """
-    branches = [branch for branch in model.branches if isinstance(branch, FittedBranch)]
-    assert len(branches) == model.rank
-    V = model.W0 * units.x_scale
-    length = row_lengths(V)
-    length = np.where(length > 0.0, length, 1.0)
-    first, *others = [branch.placement.select(None) for branch in branches]
-    placement = first.joined(others).moved(1.0 / length, -(model.W0 @ units.center) / length)
-    a = np.stack([branch.coordinates for branch in branches])
-    return Iterates(
-        (V / length[:, None])[None], (model.W1 / units.f_scale[:, None])[None], placement.select(None), a[None]
-    )

@@ -18,7 +18,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.solvers.gauge import row_lengths
-from unbraid.solvers.iterates import Run
+from unbraid.solvers.iterates import Iterates, Run
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def finish_run(
     model = in_user_units(units, one.W0[0], one.W1[0] * spread, FittedBranches(basis, placement, a))
     if not offset or problem.F is None:
         return model
-    return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, residuals, model))
+    return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, value_residuals, model))
 
 
 class FittedBranches(NamedTuple):
@@ -115,6 +115,24 @@ def in_user_units(units: Units, W0: Array, W1: Array, branches: FittedBranches) 
     return DecoupledModel(V / length[:, None], W1 * units.f_scale[:, None], fitted)
 
 
+def in_solver_units(model: DecoupledModel, units: Units) -> Iterates:
+    """A fitted model as a batch of one in a solver's units: the inverse of `in_user_units`, but for the bias.
+
+    From u' = W0' x to u = V z / β with V = W0' x_scale and β the lengths of its rows: u = (u' - W0' center) / β.
+    """
+    branches = [branch for branch in model.branches if isinstance(branch, FittedBranch)]
+    assert len(branches) == model.rank
+    V = model.W0 * units.x_scale
+    length = row_lengths(V)
+    length = np.where(length > 0.0, length, 1.0)
+    first, *others = [branch.placement.select(None) for branch in branches]
+    placement = first.joined(others).moved(1.0 / length, -(model.W0 @ units.center) / length)
+    a = np.stack([branch.coordinates for branch in branches])
+    return Iterates(
+        (V / length[:, None])[None], (model.W1 / units.f_scale[:, None])[None], placement.select(None), a[None]
+    )
+
+
 def branch_values(block: Problem, W0: Array, units: Units, placement: Placement, a: Array) -> Array:
     """What the branches give at a block of samples, in the solver's units, held to the range they were placed on."""
     low, high = np.moveaxis(placement.domain(), -1, 0)[..., None]
@@ -122,7 +140,7 @@ def branch_values(block: Problem, W0: Array, units: Units, placement: Placement,
     return placement.evaluate(a, placement.at(np.clip(u, low, high))).T
 
 
-def residuals(block: Problem, model: DecoupledModel) -> Array:
+def value_residuals(block: Problem, model: DecoupledModel) -> Array:
     """What a model leaves of the values of a block."""
     assert block.F is not None
     return block.F - model(block.X)
