@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.data.estimates import cubed_distances, fitted, local_slopes, surrogate_slopes, with_ones
+from unbraid.data.estimates import cubed_distances, fit_surrogate, local_slopes, surrogate_slopes, with_ones
 from unbraid.kernels.arrays import Array
 
 
@@ -48,7 +48,7 @@ def test_slopes_of_the_surrogate_are_the_derivative_of_its_values() -> None:
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (80, 2))
     F = np.sin(X @ rng.standard_normal((2, 2)))
-    W, V = fitted(X, F, X)
+    W, V = fit_surrogate(X, F, X)
 
     def surrogate(points: Array) -> Array:
         return cubed_distances(points, X) @ W + with_ones(points) @ V

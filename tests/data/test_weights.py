@@ -11,7 +11,7 @@ import unbraid as ub
 from registry import BASES
 from solver_points import a_point, moved
 from unbraid.bases import Basis
-from unbraid.data.estimates import filled, from_neighbours
+from unbraid.data.estimates import fill_gaps, from_neighbours
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
@@ -302,9 +302,9 @@ def test_filling_takes_the_nearest_known_entries() -> None:
     assert found[30, 0] == 5.0
     np.testing.assert_array_equal(found[:, 1], 0.0)
     problem, _ = ub.datasets.trig(S=50, rng=0)
-    assert filled(problem) is problem
+    assert fill_gaps(problem) is problem
     gappy = with_gaps(problem, 0.2)
-    whole = filled(gappy)
+    whole = fill_gaps(gappy)
     assert whole.complete
     known = ~np.isnan(np.asarray(gappy.J))
     np.testing.assert_array_equal(np.asarray(whole.J)[known], np.asarray(problem.J)[known])

@@ -15,7 +15,7 @@ from unbraid.bases.projection import Projection, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.fitting.smoothing import ROUNDS, STEPS, LinearModel, balance_noise, choose_strengths
-from unbraid.kernels.cross_validation import GAMMA, strengths_tried
+from unbraid.kernels.cross_validation import GAMMA, trial_strengths
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -62,7 +62,7 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
         return float(np.sum((y - hat @ y) ** 2) / (240 - GAMMA * np.trace(hat)) ** 2)
 
     best = np.trace(chosen) / np.trace(placed.omega)
-    assert score(best) <= min(score(one * unit) for one in strengths_tried(placed.omega_root)[20:]) * (1 + 1e-4)
+    assert score(best) <= min(score(one * unit) for one in trial_strengths(placed.omega_root)[20:]) * (1 + 1e-4)
 
 
 def test_without_penalty_it_is_a_spline_with_even_knots() -> None:

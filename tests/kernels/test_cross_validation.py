@@ -5,7 +5,7 @@ import pytest
 
 from unbraid.bases.smoothing import roughness_root
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.cross_validation import GAMMA, PenalisedSystem, cross_validated, diagonalising, strengths_tried
+from unbraid.kernels.cross_validation import GAMMA, PenalisedSystem, cross_validate, diagonalise, trial_strengths
 
 K = 12
 ROOT = roughness_root(K - 3, 3)
@@ -29,7 +29,7 @@ def score(D: Array, y: Array, alpha: Array) -> float:
 @pytest.mark.parametrize("r", [1, 3])
 def test_scores_are_those_of_the_definition(r: int) -> None:
     D, y = regression(0, r)
-    T, penalised = diagonalising(ROOT)
+    T, penalised = diagonalise(ROOT)
     both = np.kron(np.eye(r), T)
     alpha = np.logspace(-6, -4, r)
     tried = np.logspace(-12, 2, 15)
@@ -43,11 +43,11 @@ def test_scores_are_those_of_the_definition(r: int) -> None:
 def test_no_other_strength_of_one_branch_has_a_lower_score() -> None:
     D, y = regression(1, 2)
     N, b = (D.T @ D).reshape(2, K, 2, K), (D.T @ y).reshape(2, K)
-    alpha = cross_validated(N, b, np.asarray(y @ y), ROOT, float(len(y)))
+    alpha = cross_validate(N, b, np.asarray(y @ y), ROOT, float(len(y)))
     best = score(D, y, alpha)
     for j in range(2):
         unit = np.trace(N[j, :, j])
-        others = [score(D, y, np.where(np.arange(2) == j, one * unit, alpha)) for one in strengths_tried(ROOT)[::4]]
+        others = [score(D, y, np.where(np.arange(2) == j, one * unit, alpha)) for one in trial_strengths(ROOT)[::4]]
         assert best <= min(others) * (1 + 1e-6)
 
 
@@ -56,15 +56,15 @@ def test_a_batch_gives_what_its_members_give() -> None:
     N = np.stack([(D.T @ D).reshape(2, K, 2, K) for D, _ in every])
     b = np.stack([(D.T @ y).reshape(2, K) for D, y in every])
     square = np.array([y @ y for _, y in every])
-    together = cross_validated(N, b, square, ROOT, 200.0)
+    together = cross_validate(N, b, square, ROOT, 200.0)
     for i in range(3):
-        np.testing.assert_allclose(together[i], cross_validated(N[i], b[i], square[i], ROOT, 200.0))
+        np.testing.assert_allclose(together[i], cross_validate(N[i], b[i], square[i], ROOT, 200.0))
 
 
 @pytest.mark.parametrize(("intervals", "degree"), [(1, 3), (9, 3), (24, 5), (120, 5)])
 def test_coordinates_are_penalised_equally_or_not_at_all(intervals: int, degree: int) -> None:
     root = roughness_root(intervals, degree)
-    T, penalised = diagonalising(root)
+    T, penalised = diagonalise(root)
     gram = (root @ T).T @ (root @ T)
     expected = np.zeros_like(gram)
     expected[penalised, penalised] = 1.0
@@ -73,7 +73,7 @@ def test_coordinates_are_penalised_equally_or_not_at_all(intervals: int, degree:
 
 
 def test_strengths_go_from_nothing_to_much() -> None:
-    tried = strengths_tried(ROOT)
+    tried = trial_strengths(ROOT)
     values = np.linalg.svd(ROOT, compute_uv=False) ** 2
     assert tried[0] * values.sum() < 1e-5
     assert tried[-1] * values[-1] == pytest.approx(1.0)

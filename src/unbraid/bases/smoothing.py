@@ -27,7 +27,7 @@ from unbraid.bases.base import Placement
 from unbraid.bases.splines import PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.cross_validation import cross_validated
+from unbraid.kernels.cross_validation import cross_validate
 from unbraid.kernels.knots import breakpoints
 
 REACH = 0.125
@@ -171,7 +171,7 @@ class PlacedSmoothing(PlacedSpline):
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
         if self.strength is not None:
             return None
-        return cross_validated(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
+        return cross_validate(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
 
 
 def weak_smoothing(degree: int) -> float:

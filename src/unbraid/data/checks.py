@@ -37,7 +37,7 @@ def numbers(name: str, given: Any) -> Array:
 
 
 def samples_of(name: str, given: Any) -> Array:
-    """The same for arrays of samples: memory maps stay what they are, of any type of number, and are not read."""
+    """Samples as float64 in memory, or a sentence why not; memory maps stay as they are, of any type, and unread."""
     array: Array = real_array(name, given)
     return array if array.dtype == np.float64 or is_mapped(array) else array.astype(np.float64)
 
@@ -115,14 +115,14 @@ class Flaws:
 
     @classmethod
     def of(cls, bad: BoolArray) -> Self:
-        """Those of one block."""
+        """The flaws of one block of samples, which are the true entries of `bad`."""
         count = int(np.count_nonzero(bad))
         first = np.unravel_index(int(np.argmax(bad)), bad.shape) if count else None
         return cls(len(bad), count, None if first is None else tuple(int(i) for i in first))
 
     @classmethod
     def among(cls, array: Array, bad: Callable[[Array], BoolArray]) -> Self:
-        """Those of an array, in blocks."""
+        """The flaws of an array, which is looked at in blocks."""
         return total(cls.of(bad(array[part])) for part in blocks(len(array), array[0].size))
 
     def __add__(self, other: Flaws) -> Flaws:
@@ -144,7 +144,7 @@ def check_finite(name: str, array: Array, advice: str = "remove those samples or
 
 
 def refuse_not_finite(name: str, flaws: Flaws, advice: str = "remove those samples or repair them") -> None:
-    """The sentence about entries that are not finite, if there are any."""
+    """Raise a sentence about entries that are not finite, if there are any."""
     if flaws.first is not None:
         raise DataError(
             f"{name} has {counted(flaws.count, 'entry', 'entries')} that "
@@ -154,7 +154,7 @@ def refuse_not_finite(name: str, flaws: Flaws, advice: str = "remove those sampl
 
 
 def check_missing(missing: str) -> None:
-    """Refuse what is no way to deal with gaps."""
+    """Refuse a `missing` that is neither "error" nor "mask"."""
     if missing not in get_args(Missing):
         raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
 
@@ -167,7 +167,7 @@ def check_known(name: str, array: Array) -> None:
 
 
 def refuse_infinite(name: str, flaws: Flaws) -> None:
-    """The sentence about infinite entries where NaN is accepted, if there are any."""
+    """Raise a sentence about infinite entries where NaN is accepted, if there are any."""
     if flaws.first is not None:
         raise DataError(f"{name} is infinite at {name}{list(flaws.first)}: only NaN stands for what is missing.")
 

@@ -38,7 +38,7 @@ def lazy_samples(name: str, given: Any) -> Any:
     return given
 
 
-def aligned(arrays: dict[str, Any]) -> dict[str, Any]:
+def align(arrays: dict[str, Any]) -> dict[str, Any]:
     """Arrays of samples, Dask's and NumPy's, as Dask arrays in the same chunks, split along samples only.
 
     The largest Dask array decides which, unless it is split along other axes and its blocks would get too long.
@@ -129,7 +129,7 @@ def indices(index: Sequence[int] | IndexArray | BoolArray | slice, S: int) -> In
     return np.where(given < 0, given + S, given).astype(np.intp)
 
 
-def gathered(home: Chunks | Held, index: IndexArray) -> dict[str, Array]:
+def gather(home: Chunks | Held, index: IndexArray) -> dict[str, Array]:
     """The arrays of some samples, in any order, of blocks that are elsewhere."""
     if index.size == 0:
         raise DataError("No sample was asked for: a problem needs at least one.")

@@ -54,11 +54,11 @@ class Held:
 
     def __init__(self, client: Any, chunks: Chunks) -> None:
         self.client, self.chunks, self.lengths = client, chunks, chunks.lengths
-        self.futures: list[Any] = asked_for(client, chunks.recipes)
+        self.futures: list[Any] = request_blocks(client, chunks.recipes)
         self.groups: list[list[int]] | None = None
 
     def __reduce__(self) -> Any:
-        return restored, (self.chunks,)  # elsewhere there is no such client
+        return restore, (self.chunks,)  # elsewhere there is no such client
 
     def sum(self, function: Callable[..., Summand], arguments: tuple[Any, ...], entries: int | None) -> Summand:
         """Σ function(part, *arguments): blocks are summed where they are, and the results in their order."""
@@ -69,7 +69,7 @@ class Held:
         return total(sums)
 
     def take(self, picks: Sequence[tuple[int, IndexArray]]) -> list[Problem]:
-        """Some samples of some blocks, brought here."""
+        """Some samples of some blocks, brought into this process."""
         return self.each(parts_of, dict(picks))
 
     def each(self, function: Callable[..., list[Any]], wanted: dict[int, Any], common: bytes = b"") -> list[Any]:
@@ -83,7 +83,7 @@ class Held:
             tasks: dict[Any, list[int]] = {}
             with suppress(CancelledError):  # blocks or results are lost
                 tasks = self.submitted(function, {i: own for i, own in wanted.items() if i not in results}, common)
-                settle(self.client, list(tasks))
+                wait_for(self.client, list(tasks))
                 done = [task for task in tasks if task.status == "finished"]
                 for task, given in zip(done, self.client.gather(done), strict=True):
                     results.update(zip(tasks[task], given, strict=True))
@@ -93,7 +93,7 @@ class Held:
         raise TaskError(LOST)
 
     def submitted(self, function: Callable[..., Any], wanted: dict[int, Any], common: Any) -> dict[Any, list[int]]:
-        """Tasks, and the blocks that each is about."""
+        """Submit tasks for the wanted blocks; each task, and the numbers of the blocks that it is about."""
         if len(common) > LARGE:  # a task of its own, whose result workers pass on, and any of them can make again
             common = self.client.submit(bytes, common, pure=False)
         tasks = {}
@@ -106,7 +106,7 @@ class Held:
     def grouped(self) -> list[list[int]]:
         """Numbers of blocks in groups, one for every thread of every worker that has some."""
         if self.groups is None:
-            settle(self.client, self.futures)
+            wait_for(self.client, self.futures)
             threads, where = self.client.nthreads(), self.client.who_has(self.futures)
             at: dict[str, list[int]] = {}
             for i, future in enumerate(self.futures):
@@ -126,7 +126,7 @@ class Held:
             if future.status == "error":
                 raise failure(future.exception(), of_block=future in self.futures)
         if any(future.status in ("cancelled", "lost") for future in self.futures):
-            self.futures = asked_for(self.client, self.chunks.recipes)
+            self.futures = request_blocks(self.client, self.chunks.recipes)
 
 
 def check_open(client: Any) -> None:
@@ -135,8 +135,8 @@ def check_open(client: Any) -> None:
         raise TaskError(f"The client is {client.status}, so its cluster cannot be reached: make a new one.")
 
 
-def asked_for(client: Any, recipes: Sequence[Any]) -> list[Any]:
-    """Futures of blocks."""
+def request_blocks(client: Any, recipes: Sequence[Any]) -> list[Any]:
+    """Ask a cluster to compute blocks from their recipes, and return their futures."""
     check_open(client)
     try:
         futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
@@ -145,8 +145,8 @@ def asked_for(client: Any, recipes: Sequence[Any]) -> list[Any]:
     return futures
 
 
-def settle(client: Any, futures: Sequence[Any]) -> None:
-    """Wait until all have ended, one way or another; not for ever where there are no workers."""
+def wait_for(client: Any, futures: Sequence[Any]) -> None:
+    """Wait until all futures have ended, one way or another; not for ever where there are no workers."""
     from distributed import wait
 
     since = time.monotonic()
@@ -197,6 +197,6 @@ def parts_of(blocks: Sequence[Problem], own: Sequence[IndexArray], common: bytes
     return [block.part(index) for block, index in zip(blocks, own, strict=True)]
 
 
-def restored(chunks: Chunks) -> Chunks:
+def restore(chunks: Chunks) -> Chunks:
     """What is left of held blocks in another process: their recipes."""
     return chunks

@@ -49,7 +49,7 @@ def surrogate_slopes(X: Array, F: Array) -> Array:
     centres = X[:: -(-S // CENTRES)]
     if len(centres) <= m + 1 or not np.ptp(X, axis=0).any():
         return np.broadcast_to(np.linalg.lstsq(with_ones(X), F)[0][1:].T, (S, n, m)).copy()
-    W, V = fitted(X[some], F[some], centres)
+    W, V = fit_surrogate(X[some], F[some], centres)
     J = np.empty((S, n, m))
     for part in blocks(S, len(centres) * m):
         away = X[part, None] - centres
@@ -58,8 +58,8 @@ def surrogate_slopes(X: Array, F: Array) -> Array:
     return J
 
 
-def fitted(X: Array, F: Array, centres: Array) -> tuple[Array, Array]:
-    """The weights W (k, n) of the centres, and V (1 + m, n) of the linear part."""
+def fit_surrogate(X: Array, F: Array, centres: Array) -> tuple[Array, Array]:
+    """Fit a polyharmonic spline to F (S, n): weights W (k, n) of its centres, and V (1 + m, n) of its linear part."""
     free = np.linalg.qr(with_ones(centres), mode="complete")[0][:, centres.shape[1] + 1 :]
     energy = free.T @ cubed_distances(centres, centres) @ free
     values, vectors = np.linalg.eigh(0.5 * (energy + energy.T))
@@ -88,7 +88,7 @@ def cubed_distances(X: Array, centres: Array) -> Array:
 
 
 def with_ones(X: Array) -> Array:
-    """A column of ones before X."""
+    """X (S, m) with a column of ones before it."""
     return np.column_stack([np.ones(len(X)), X])
 
 
@@ -96,8 +96,8 @@ GAP_NEIGHBOURS = 8
 """Samples that a missing entry is taken from."""
 
 
-def filled(problem: Problem) -> Problem:
-    """The problem without gaps: what is missing comes from the nearest samples that have it.
+def fill_gaps(problem: Problem) -> Problem:
+    """Fill the gaps of a problem: what is missing comes from the nearest samples that have it.
 
     Jacobians come from the values around a sample where there are values, else, as values do, from neighbours' own.
     """

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Self
 
 import numpy as np
 
-from unbraid.data.estimates import filled
+from unbraid.data.estimates import fill_gaps
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import Summand
 from unbraid.data.sample_set import SampleSet, sum_blocks
@@ -76,7 +76,7 @@ class Samples(SampleSet):
         return sum_blocks(self.blocks(width), function, arguments)
 
     def blocks(self, width: int) -> Sequence[Samples]:
-        """The samples as blocks for so many branches: views."""
+        """The samples cut into blocks at which so many branches are evaluated: views."""
         length = block_length(width)
         if self.size <= length or self.X.ndim > 2:
             return (self,)
@@ -86,7 +86,7 @@ class Samples(SampleSet):
         return self.blocks(width) if starts * width * self.size <= KEPT_ENTRIES else None
 
     def part(self, part: slice | IndexArray) -> Samples:
-        """Some of them."""
+        """Some of the samples: views where `part` is a slice."""
         arrays = (self.F, self.J, self.rows, self.known_values, self.known_jacobian)
         F, J, rows, values, jacobian = (None if array is None else array[part] for array in arrays)
         return Samples(self.X[part], F, J, self.weight, rows, values, jacobian)  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ class Samples(SampleSet):
         return replace(self, F=None, known_values=None)
 
     def without_jacobians(self) -> Samples:
-        """The same samples with values only."""
+        """These samples without their Jacobians."""
         return replace(self, J=None, known_jacobian=None, given_norm=None)
 
     @cached_property
@@ -133,13 +133,13 @@ class Samples(SampleSet):
 
     @property
     def jacobians(self) -> Array:
-        """J, in the user's units."""
+        """The Jacobians J (S, n·m) in the user's units; there must be some."""
         assert self.J is not None
         return self.J
 
     @property
     def values(self) -> Array:
-        """F."""
+        """The values F (S, n) in the solver's units; there must be some."""
         assert self.F is not None
         return self.F
 
@@ -168,14 +168,14 @@ class Samples(SampleSet):
         )
 
     def with_jacobians(self, J: Array) -> Samples:
-        """The same with Jacobians (S, n, m), given in the solver's units."""
+        """These samples with other Jacobians (S, n, m), given in the solver's units."""
         flat = J.reshape(len(J), -1)
         return replace(self, J=flat, weight=np.ones(flat.shape[1]), known_jacobian=None, given_norm=None)
 
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Samples:
         """The problem in those units, in memory. J is not copied unless it has gaps."""
-        return cls.scaled(problem if problem.complete else filled(problem), Scaling.of(problem, units), problem)
+        return cls.scaled(problem if problem.complete else fill_gaps(problem), Scaling.of(problem, units), problem)
 
     @classmethod
     def scaled(cls, problem: Problem, scaling: Scaling, with_gaps: Problem | None = None) -> Samples:

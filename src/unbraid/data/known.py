@@ -23,7 +23,7 @@ class Known(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many in all."""
+        """How many entries are known in all."""
         return sum(int(counts.sum()) for counts in self if counts is not None)
 
 
@@ -39,8 +39,8 @@ class Census(NamedTuple):
     known: Known
 
 
-def known_of(block: Problem) -> Known:
-    """What is known of a block."""
+def count_known(block: Problem) -> Known:
+    """Count the entries of F and J of a block that are not NaN, output by output."""
     F, J = block.F, block.J
     return Known(
         None if F is None else np.count_nonzero(~np.isnan(F), axis=0),
@@ -67,12 +67,12 @@ def census(block: Problem, missing: Missing) -> Census:
         None if w is None else Flaws.of(not_finite(w)),
         None if w is None else Flaws.of(w < 0.0),
         block.S if w is None else int(np.count_nonzero(w > 0.0)),
-        all_known(block) if missing == "error" else known_of(block),
+        all_known(block) if missing == "error" else count_known(block),
     )
 
 
-def checked(problem: Problem, missing: Missing) -> Known:
-    """What is known of a problem's samples; a sentence where they cannot be used."""
+def check_entries(problem: Problem, missing: Missing) -> Known:
+    """Count what is known of a problem's samples, and raise a sentence where they cannot be used."""
     found = problem.sum(census, missing)
     refuse_not_finite("X", found.X)
     for name, flaws, counts in (("F", found.F, found.known.values), ("J", found.J, found.known.slopes)):

@@ -22,11 +22,11 @@ from unbraid.data.checks import (
     numbers,
     read_only,
 )
-from unbraid.data.dask_arrays import Chunks, aligned, gathered, indices, is_lazy
+from unbraid.data.dask_arrays import Chunks, align, gather, indices, is_lazy
 from unbraid.data.dask_blocks import Held
-from unbraid.data.known import Known, all_known, checked, known_of
+from unbraid.data.known import Known, all_known, check_entries, count_known
 from unbraid.data.reductions import Summand, total
-from unbraid.data.sample_arrays import Names, SampleArrays, arrays_of, as_samples
+from unbraid.data.sample_arrays import ColumnNames, SampleArrays, arrays_of, as_samples
 from unbraid.errors import DataError, check_whole
 from unbraid.kernels.arrays import BoolArray, IndexArray, blocks, spread_out
 from unbraid.runtime.dask_cluster import as_client
@@ -91,12 +91,12 @@ class Problem(SampleArrays):
         names = as_names("input_names", input_names, X, m), as_names("output_names", output_names, F, n)
         home = None
         if any(is_lazy(array) for array in arrays.values()):
-            arrays = aligned(arrays)
+            arrays = align(arrays)
             home = Chunks(arrays, partial(block_of, names, missing == "error"))
         else:
             arrays = {name: read_only(array) for name, array in arrays.items()}
         given = SampleArrays(**arrays, input_names=names[0], output_names=names[1], home=home)
-        counts = checked(Problem.unchecked(given), missing)
+        counts = check_entries(Problem.unchecked(given), missing)
         super().__init__(**vars(replace(given, counts=counts, whole=counts.entries == all_known(given).entries)))
 
     @classmethod
@@ -224,7 +224,7 @@ class Problem(SampleArrays):
     @cached_property
     def known(self) -> Known:
         """How many entries of F and J are known, output by output."""
-        return self.sum(known_of) if self.counts is None else self.counts
+        return self.sum(count_known) if self.counts is None else self.counts
 
     @cached_property
     def complete(self) -> bool:
@@ -271,7 +271,7 @@ class Problem(SampleArrays):
         if self.home is None:
             arrays = {name: array[index] for name in ARRAYS if (array := getattr(self, name)) is not None}
         else:
-            arrays = gathered(self.home, indices(index, self.S))
+            arrays = gather(self.home, indices(index, self.S))
         missing: Missing = "error" if self.complete else "mask"
         return Problem(**arrays, missing=missing, input_names=self.input_names, output_names=self.output_names)
 
@@ -343,6 +343,6 @@ class Problem(SampleArrays):
         )
 
 
-def block_of(names: tuple[Names, Names], whole: bool, **arrays: Any) -> Problem:
+def block_of(names: tuple[ColumnNames, ColumnNames], whole: bool, **arrays: Any) -> Problem:
     """A problem of arrays of float64 that are known to belong together; `whole`: none of their entries is missing."""
     return Problem.unchecked(SampleArrays(**arrays, input_names=names[0], output_names=names[1], whole=whole))

@@ -27,16 +27,16 @@ Summand = TypeVar("Summand")
 
 def total(parts: Iterable[Summand]) -> Summand:
     """The sum of what blocks gave, in their order; there is at least one."""
-    return reduce(added, parts)
+    return reduce(add, parts)
 
 
-def added(one: Any, other: Any) -> Any:
-    """One and other, entry by entry where they are tuples."""
+def add(one: Any, other: Any) -> Any:
+    """Add what two blocks gave, entry by entry where it is a tuple; None is nothing."""
     if one is None:
         return other
     if not isinstance(one, tuple):
         return one if other is None else one + other
-    entries = [added(*pair) for pair in zip(one, other, strict=True)]
+    entries = [add(*pair) for pair in zip(one, other, strict=True)]
     return type(one)(*entries) if hasattr(one, "_fields") else tuple(entries)
 
 
@@ -73,14 +73,14 @@ def first_moments(
     block: Problem, values: Values, arguments: tuple[Any, ...], counted_once: bool
 ) -> tuple[Array, Array]:
     """Σ w and Σ w · values of a block."""
-    return weighed(values(block, *arguments), sample_weights(block, counted_once))
+    return weighted_sums(values(block, *arguments), sample_weights(block, counted_once))
 
 
 def second_moments(
     block: Problem, about: Array, values: Values, arguments: tuple[Any, ...], counted_once: bool
 ) -> tuple[Array, Array]:
     """Σ w and Σ w · (values - about)² of a block."""
-    return weighed((values(block, *arguments) - about) ** 2, sample_weights(block, counted_once))
+    return weighted_sums((values(block, *arguments) - about) ** 2, sample_weights(block, counted_once))
 
 
 def sample_weights(block: Problem, counted_once: bool) -> Array | None:
@@ -90,7 +90,7 @@ def sample_weights(block: Problem, counted_once: bool) -> Array | None:
     return (block.weights > 0.0).astype(np.float64)
 
 
-def weighed(values: Array, weights: Array | None) -> tuple[Array, Array]:
+def weighted_sums(values: Array, weights: Array | None) -> tuple[Array, Array]:
     """Σ w and Σ w · values over the entries of each column of values (S, k) that are not NaN: (k,) and (k,)."""
     known = ~np.isnan(values)
     w = known.astype(np.float64) if weights is None else known * weights[:, None]
@@ -115,17 +115,17 @@ def extremes(problem: Problem, values: Values, *arguments: Any, entries: int | N
 
 
 def block_extremes(block: Problem, values: Values, arguments: tuple[Any, ...]) -> Extremes:
-    """The same of a block."""
+    """The least and the largest of values(block, *arguments) over the samples of a block, (k,) each."""
     given = values(block, *arguments)
     return Extremes(np.fmin.reduce(given, axis=0), np.fmax.reduce(given, axis=0))
 
 
 def inputs(block: Problem) -> Array:
-    """X."""
+    """The points X (S, m) of a block."""
     return block.X
 
 
 def outputs(block: Problem) -> Array:
-    """F."""
+    """The values F (S, n) of a block."""
     assert block.F is not None
     return block.F

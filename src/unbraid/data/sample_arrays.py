@@ -14,7 +14,7 @@ from unbraid.kernels.arrays import Array
 if TYPE_CHECKING:
     from unbraid.data.known import Known
 
-Names = tuple[str, ...] | None
+ColumnNames = tuple[str, ...] | None
 """Names of the columns of an array; None: they have none."""
 
 
@@ -38,8 +38,8 @@ class SampleArrays:
     F: Array | None = None
     J: Array | None = None
     weights: Array | None = None
-    input_names: Names = None
-    output_names: Names = None
+    input_names: ColumnNames = None
+    output_names: ColumnNames = None
     home: Chunks | Held | None = None
     counts: Known | None = None
     whole: bool = False

@@ -24,7 +24,7 @@ class PerBlock(ABC):
 
     @abstractmethod
     def at_blocks(self, blocks: Sequence[Samples]) -> Iterable[Any]:
-        """What it stands for at each of the blocks, in their order."""
+        """What the argument stands for at each of the blocks, in their order."""
 
 
 def sum_blocks(
@@ -105,18 +105,18 @@ class SampleSet(ABC):
 
     @abstractmethod
     def with_values_less(self, center: Array) -> SampleSet:
-        """The same samples with F - center, center being (..., 1, n)."""
+        """These samples with F - center in place of F, center being (..., 1, n)."""
 
     @cached_property
     def centred(self) -> SampleSet:
-        """The same samples with values less their mean, as an output offset leaves them."""
+        """These samples with values less their mean, as an output offset leaves them."""
         if not self.has_values:
             return self
         return self.with_values_less(self.mean_values)
 
     @abstractmethod
     def without_values(self) -> SampleSet:
-        """The same samples with Jacobians only."""
+        """These samples without their values."""
 
     @property
     def knot_samples(self) -> IndexArray | None:
@@ -179,7 +179,7 @@ class SampleSet(ABC):
 
 
 def input_ends(block: Samples, W0: Array) -> Extremes:
-    """The range of u = W0 x, (B, r) each."""
+    """The range of u = W0 x over the samples of a block, (B, r) each."""
     u = W0 @ block.X.mT
     return Extremes(u.min(axis=-1), u.max(axis=-1))
 
@@ -194,7 +194,7 @@ def jacobian_square(block: Samples) -> Array:
 
 
 def value_sums(block: Samples) -> ValueSums:
-    """Of a block's values."""
+    """Sums over the values of a block, and over their weights."""
     F = block.values
     return ValueSums(
         block.weighted_values(F).sum(axis=-2, keepdims=True),

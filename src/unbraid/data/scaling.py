@@ -25,7 +25,7 @@ class RowScale:
         self.written_out = np.empty((2, 0))
 
     def of(self, rows: Array) -> Array:
-        """Rows (·, k), scaled."""
+        """(row - center) / scale for rows (·, k)."""
         if rows.size > WRITTEN_OUT_ENTRIES:
             return np.asarray((rows - self.center) / self.scale)
         if rows.size > self.written_out.shape[1]:
@@ -54,7 +54,7 @@ class Scaling:
 
     @classmethod
     def of(cls, problem: Problem, units: Units) -> Self:
-        """For all of a problem's samples."""
+        """The scaling that brings all samples of a problem into given units."""
         largest = np.abs(extremes(problem, inputs) - units.center).max(axis=0) / units.x_scale
         constant = largest <= 1e-12 * np.abs(units.center / units.x_scale)
         weight = 1.0 if problem.weights is None else problem.sum(weight_of) / problem.S
@@ -62,12 +62,12 @@ class Scaling:
 
     @property
     def weight(self) -> Array:
-        """(n·m,), of the entries of a Jacobian."""
+        """What entries of a Jacobian in the user's units are multiplied by, (n·m,)."""
         return np.asarray((self.units.x_scale / self.units.f_scale[:, None]).ravel())
 
     @property
     def input_scale(self) -> Array:
-        """(m,), what centred inputs are divided by; infinite where they do not vary."""
+        """What centred inputs are divided by, (m,); infinite where they do not vary."""
         return np.where(self.constant, np.inf, self.units.x_scale)
 
     def inputs(self, X: Array) -> Array:

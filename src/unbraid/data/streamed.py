@@ -57,7 +57,7 @@ class Streamed(SampleSet):
         return self.scaling.complete
 
     def sum(self, function: Callable[Concatenate[Samples, ...], Summand], *arguments: Any, width: int) -> Summand:
-        result: Summand = self.problem.sum(in_units, self.scaling, function, arguments, entries=entries_for(width))
+        result: Summand = self.problem.sum(sum_in_units, self.scaling, function, arguments, entries=entries_for(width))
         return result
 
     def gathered(self) -> Samples:
@@ -107,6 +107,8 @@ def raw_ends(block: Problem, V: Array) -> Extremes:
     return Extremes(u.min(axis=-1), u.max(axis=-1))
 
 
-def in_units(block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]) -> Summand:
+def sum_in_units(
+    block: Problem, scaling: Scaling, function: Callable[..., Summand], arguments: tuple[Any, ...]
+) -> Summand:
     """What a function of samples gives for a block in the user's units."""
     return sum_blocks([Samples.scaled(block, scaling)], function, arguments)

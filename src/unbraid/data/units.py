@@ -13,13 +13,13 @@ from typing import Self
 import numpy as np
 
 from unbraid.data.problem import Problem
-from unbraid.data.reductions import inputs, mean, outputs, variance, weighed
+from unbraid.data.reductions import inputs, mean, outputs, variance, weighted_sums
 from unbraid.kernels.arrays import Array
 
 
 @dataclass(frozen=True)
 class Units:
-    """center (m,), x_scale (m,), f_scale (n,)."""
+    """Units of a fit: z = (x - center) / x_scale and y = f / f_scale, with center and x_scale (m,), f_scale (n,)."""
 
     center: Array
     x_scale: Array
@@ -51,9 +51,9 @@ def positive(scale: Array, otherwise: float, noise: Array | float) -> Array:
 
 def spreads(F: Array, weights: Array | None) -> Array:
     """The weighted standard deviations of the columns of an array F (S, n), of what is known of them: (n,)."""
-    count, total = weighed(F, weights)
+    count, total = weighted_sums(F, weights)
     count = np.maximum(count, np.finfo(float).tiny)
-    return np.asarray(np.sqrt(weighed((F - total / count) ** 2, weights)[1] / count))
+    return np.asarray(np.sqrt(weighted_sums((F - total / count) ** 2, weights)[1] / count))
 
 
 def row_squares(block: Problem, x_scale: Array) -> tuple[Array, Array]:

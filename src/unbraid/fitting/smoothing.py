@@ -22,7 +22,7 @@ from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import join_traces, start_anew
 from unbraid.fitting.session import Found, Place, Session, cut_of
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.cross_validation import cross_validated
+from unbraid.kernels.cross_validation import cross_validate
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.runtime.progress import Progress
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
@@ -152,7 +152,7 @@ def choose_strengths(solver: GaussNewton, iterates: Iterates) -> Array:
     placement = iterates.placement
     assert isinstance(placement, PlacedSmoothing)
     linear = LinearModel.at(solver, iterates)
-    alpha = cross_validated(linear.N, linear.b, linear.square, placement.omega_root, linear.equations)
+    alpha = cross_validate(linear.N, linear.b, linear.square, placement.omega_root, linear.equations)
     alpha = alpha.reshape(iterates.a.shape[:2])
     size = np.sum(iterates.W1**2, axis=-2)
     return np.asarray(np.divide(alpha, size, where=size > 0.0, out=np.ones_like(alpha)))

@@ -17,7 +17,7 @@ PASSES = 12
 """How often the guess of which entries lie at their bounds is revised."""
 
 
-def minimise(
+def minimise_free(
     A: Product, b: Array, precondition: Product, free: BoolArray, tolerance: float, max_iterations: int
 ) -> Array:
     """Preconditioned conjugate gradients over the entries that are `free` (B, P), the others being zero.
@@ -48,7 +48,7 @@ def minimise(
 def minimise_bounded(
     A: Product, b: Array, precondition: Product, lower: Array, tolerance: float, max_iterations: int
 ) -> Array:
-    """The same over x ≥ lower (B, P), with lower ≤ 0 and -inf where there is no bound.
+    """Minimise over x ≥ lower (B, P), with lower ≤ 0 and -inf where there is no bound.
 
     Guess which entries lie at their bounds, minimise over the others, exchange those with the wrong sign: block
     pivoting, a few times. What is left of wrong signs then is clipped, so the result is always feasible.
@@ -59,7 +59,7 @@ def minimise_bounded(
     for _ in range(PASSES):
         fixed = np.where(held, np.where(bounded, lower, 0.0), 0.0)
         right = b - A(fixed) if fixed.any() else b
-        x = fixed + minimise(A, right, precondition, ~held, tolerance, max_iterations)
+        x = fixed + minimise_free(A, right, precondition, ~held, tolerance, max_iterations)
         slack = A(x) - b
         margin = tolerance * np.abs(b).max(axis=-1, keepdims=True)
         wrong = np.where(held, slack < -margin, bounded & (x < lower))

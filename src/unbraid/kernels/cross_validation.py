@@ -36,7 +36,7 @@ WEAKEST, STRONGEST, PER_DECADE = 1e-6, 1.0, 4
 α λ = so many times tr N_jj for the least eigenvalue λ > 0 of Ω."""
 GAMMA = 1.4
 """γ, what a degree of freedom counts."""
-ROUNDS = 3
+STRENGTH_ROUNDS = 3
 """How often every strength is chosen anew, the others given."""
 NULL_RIDGE = 1e-10
 """Share of N's diagonal on the null space of Ω that settles what neither data nor penalties determine."""
@@ -44,7 +44,7 @@ RESOLUTION = 1e-13
 """Sums of squares below this share of yᵀy are rounding errors."""
 
 
-def cross_validated(N: Array, b: Array, square: Array, root: Array, equations: float) -> Array:
+def cross_validate(N: Array, b: Array, square: Array, root: Array, equations: float) -> Array:
     """The strengths α (..., r) of least score, found branch by branch.
 
     Parameters
@@ -59,15 +59,15 @@ def cross_validated(N: Array, b: Array, square: Array, root: Array, equations: f
         How many numbers there are in y, less the degrees of freedom of what is not in a.
     """
     r, K = b.shape[-2:]
-    T, penalised = diagonalising(root)
-    grid = strengths_tried(root)
+    T, penalised = diagonalise(root)
+    grid = trial_strengths(root)
     unit = np.einsum("...jkjk->...j", N)
     unit = np.where(unit > 0.0, unit, 1.0)
     H = np.einsum("kz,...jklm,mw->...jzlw", T, N, T, optimize=True).reshape(*N.shape[:-4], r * K, r * K)
     right = (b @ T).reshape(*b.shape[:-2], r * K)
     system = PenalisedSystem(H, right, square, penalised, equations)
     alpha: Array = grid[4 * PER_DECADE] * unit
-    for _ in range(1 if r == 1 else ROUNDS):
+    for _ in range(1 if r == 1 else STRENGTH_ROUNDS):
         for j in range(r):
             tried = grid * unit[..., j, None]
             alpha[..., j] = tried[..., 0]  # only upwards from there: 1 + δ λ is never small
@@ -77,7 +77,7 @@ def cross_validated(N: Array, b: Array, square: Array, root: Array, equations: f
     return alpha
 
 
-def strengths_tried(root: Array) -> Array:
+def trial_strengths(root: Array) -> Array:
     """Strengths (A,) in units of tr N_jj, weakest first."""
     weakest = WEAKEST / float(np.sum(root**2))
     strongest = STRONGEST / float(np.linalg.svd(root, compute_uv=False)[-1]) ** 2
@@ -85,8 +85,8 @@ def strengths_tried(root: Array) -> Array:
     return np.asarray(np.geomspace(weakest, strongest, 1 + PER_DECADE * decades), dtype=np.float64)
 
 
-def diagonalising(root: Array) -> tuple[Array, IndexArray]:
-    """T (K, K) such that Tᵀ Ω T is one on the diagonal at the positions that come with it, and zero elsewhere."""
+def diagonalise(root: Array) -> tuple[Array, IndexArray]:
+    """T (K, K) and positions such that Tᵀ Ω T is one on the diagonal at these positions, and zero elsewhere."""
     k, K = root.shape
     _, values, rows = np.linalg.svd(root)
     null = rows[k:].T

@@ -23,7 +23,7 @@ class Formula(NamedTuple):
         return np.asarray(np.einsum("st,st...->s...", self.weights, values[self.neighbours]), dtype=np.float64)
 
     def matrix(self) -> Array:
-        """The same as a matrix (S, S)."""
+        """The matrix (S, S) that makes derivatives of values."""
         S = len(self.weights)
         D = np.zeros((S, S))
         np.add.at(D, (np.arange(S)[:, None], self.neighbours), self.weights)

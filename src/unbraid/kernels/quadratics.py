@@ -107,7 +107,7 @@ def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
 
 
 def solve_passive(A: Array, b: Array, passive: BoolArray) -> Array:
-    """Minimise over the passive entries, the others being zero."""
+    """Minimise ½ xᵀ A x - bᵀ x over the passive entries of x, the others being zero."""
     restricted = np.where(passive[:, :, None] & passive[:, None, :], A, 0.0)
     diagonal = np.einsum("...kk->...k", restricted)
     diagonal[~passive] = 1.0

@@ -106,7 +106,7 @@ def lookup(breakpoints: Array) -> Lookup | None:
     return Lookup(scale, shift, least, least + (CELLS - 1), before.ravel(), following)
 
 
-def compared(u: Array, breakpoints: Array) -> IndexArray:
+def find_intervals(u: Array, breakpoints: Array) -> IndexArray:
     """The intervals of u (..., S), numbered through all leading axes, by comparison with every breakpoint."""
     intervals = breakpoints.shape[-1] - 1
     count = np.zeros(u.shape, dtype=np.uint8 if intervals < 256 else np.uint32)
@@ -124,7 +124,7 @@ def locate(u: Array, breakpoints: Array, by: Lookup | None = None) -> Located:
     to the nearest interval.
     """
     intervals = breakpoints.shape[-1] - 1
-    interval = compared(u, breakpoints) if by is None else by.intervals(u)
+    interval = find_intervals(u, breakpoints) if by is None else by.intervals(u)
     rate = (2.0 / widths(breakpoints)).ravel().take(interval)
     middle = 0.5 * (breakpoints[..., 1:] + breakpoints[..., :-1])
     t = u - middle.ravel().take(interval)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
-from unbraid.data.reductions import weighed
+from unbraid.data.reductions import weighted_sums
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import ratio
@@ -217,11 +217,11 @@ def value_errors(problem: Problem, model: DecoupledModel) -> Array:
 def block_value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
     """Weighted sums over a block of 1, of the squares of F - F̂, and of F, of what is known: (n,) each."""
     assert block.F is not None
-    count, total = weighed(block.F, block.weights)
-    return count, weighed(np.square(block.F - model(block.X)), block.weights)[1], total
+    count, total = weighted_sums(block.F, block.weights)
+    return count, weighted_sums(np.square(block.F - model(block.X)), block.weights)[1], total
 
 
 def block_spread_squares(block: Problem, center: Array) -> Array:
     """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
     assert block.F is not None
-    return weighed(np.square(block.F - center), block.weights)[1]
+    return weighted_sums(np.square(block.F - center), block.weights)[1]

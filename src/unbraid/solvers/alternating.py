@@ -127,7 +127,7 @@ class AlternatingProjection:
             W0, W1 = unit_rows(W0, W1, length)
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
-            events += happened(EventKind.REVIVED, sweep, dead)
+            events += events_at(EventKind.REVIVED, sweep, dead)
         placed = Placed.on(data, W0, place_basis(self.basis, data, W0, self.evenness))
         a = self._functions(state, placed, W1, coupling)
 
@@ -136,7 +136,7 @@ class AlternatingProjection:
 
         a, constant = self.projection.replace_constant(placed.placement, a, stand_in, coupling)
         if constant.any():
-            events += happened(EventKind.REPLACED, sweep, constant)
+            events += events_at(EventKind.REPLACED, sweep, constant)
         return self._state(data, placed.evaluate(W1, a), sweep, state.rngs), events
 
     def _functions(self, state: SweepState, placed: Placed, W1: Array, coupling: float) -> Array:
@@ -280,6 +280,6 @@ def state_sums(block: Samples, at: BranchOutputs) -> StateSums:
     return StateSums(GJ, GG, block.F.mT @ wR, at.values.mT @ wR, wR.sum(axis=-2, keepdims=True))
 
 
-def happened(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:
+def events_at(kind: EventKind, sweep: int, where: Array | Any) -> list[tuple[int, Event]]:
     """An event for every true entry of `where` (B, r)."""
     return [(int(start), Event(sweep, kind, int(branch))) for start, branch in zip(*np.nonzero(where), strict=True)]

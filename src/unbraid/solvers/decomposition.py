@@ -18,7 +18,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Event, EventKind
-from unbraid.solvers.alternating import happened
+from unbraid.solvers.alternating import events_at
 from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.evaluated import BranchInputs
 from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
@@ -53,7 +53,7 @@ class Decomposition:
     offset: bool
 
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> DecompositionState:
-        """Normal W0 and G."""
+        """Entries of W0 and G from normal distributions, one start per generator."""
         S, m = self.samples.X.shape
         W0 = np.stack([rng.standard_normal((rank, m)) for rng in rngs])
         G = np.stack([rng.standard_normal((S, rank)) for rng in rngs])
@@ -80,7 +80,7 @@ class Decomposition:
         events: list[tuple[int, Event]] = []
         if dead.any():
             W0, W1 = revive(W0, W1, dead, state.rngs)
-            events = happened(EventKind.REVIVED, sweep, dead)
+            events = events_at(EventKind.REVIVED, sweep, dead)
         G = factors.nearest_slopes(data.jacobians, data.weight, W1, W0, state.G)
         return self._state(W0, W1, G, sweep, state.rngs), events
 
@@ -92,7 +92,7 @@ class Decomposition:
         return Measure(misfit, misfit)
 
     def settled(self, state: DecompositionState) -> bool:
-        """Always."""
+        """Always true: the objective has one form only."""
         return True
 
     def iterates(self, state: DecompositionState) -> Iterates:

@@ -35,7 +35,7 @@ class BranchInputs:
 
     @cached_property
     def prepared(self) -> Any:
-        """The same prepared by the placement, for evaluation and normal equations."""
+        """The inputs u as the placement has prepared them for evaluation and normal equations."""
         return self.placement.at(self.u)
 
 
@@ -80,7 +80,7 @@ class Placed(PerBlock):
 
     @classmethod
     def on(cls, samples: SampleSet, W0: Array, placement: Placement) -> Self:
-        """Branches on all samples."""
+        """Place branches on all samples."""
         kept = samples.kept_blocks(*W0.shape[:2])
         parts = None if kept is None else tuple(BranchInputs(block.X, W0, placement) for block in kept)
         return cls(W0, placement, parts)
@@ -106,7 +106,7 @@ class Evaluated(Batch, PerBlock):
 
     @classmethod
     def on(cls, samples: SampleSet, iterates: Iterates) -> Evaluated:
-        """Models on all samples."""
+        """Evaluate models on all samples: when they are asked for, block by block."""
         return Placed.on(samples, iterates.W0, iterates.placement).evaluate(iterates.W1, iterates.a)
 
     def at_blocks(self, blocks: Sequence[Samples]) -> Iterable[BranchOutputs]:

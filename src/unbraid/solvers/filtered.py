@@ -68,11 +68,13 @@ class Filtered:
         W1 = np.stack([rng.standard_normal((n, rank)) for rng in rngs])
         shape = np.stack([rng.standard_normal((2, rank)) for rng in rngs])
         u = self.samples.X @ W0.mT
-        return FilteredState(W0, W1, centred(shape[:, :1] * u + shape[:, 1:] * u * u), 0)
+        return FilteredState(W0, W1, subtract_mean(shape[:, :1] * u + shape[:, 1:] * u * u), 0)
 
     def start_from(self, model: GivenModel, rng: np.random.Generator) -> FilteredState:
         """A single start at a given model."""
-        return FilteredState(directions(model.W0[None]), model.W1[None], centred(model.at(self.samples.X)[1][None]), 0)
+        return FilteredState(
+            directions(model.W0[None]), model.W1[None], subtract_mean(model.at(self.samples.X)[1][None]), 0
+        )
 
     def project_model(self, model: GivenModel) -> Iterates:
         """Functions of the basis through the values of a given model."""
@@ -97,7 +99,7 @@ class Filtered:
         return Measure(np.array(objective), np.array(jacobian))
 
     def settled(self, state: FilteredState) -> bool:
-        """Always."""
+        """Always true: the objective has one form only."""
         return True
 
     def iterates(self, state: FilteredState) -> Iterates:
@@ -105,24 +107,24 @@ class Filtered:
         return self._with_functions(state.W0, state.W1, state.V)
 
     def finish(self, run: Run) -> Run:
-        """The same run with the objective of the model that it ended with."""
+        """The run with the objective of the model that it ended with, in place of the solver's own."""
         jacobian, values = Linearised(self.samples, self.coupling, True, run.best).misfits()
         return replace(run, objective=float((jacobian + self.coupling * values)[0] / self.samples.norm))
 
     @property
     def _values(self) -> Array:
         assert self.samples.F is not None
-        return centred(self.samples.F)
+        return subtract_mean(self.samples.F)
 
     @property
     def _values_share(self) -> float:
-        """α_F."""
+        """α_F of the module's text; 0 where values do not vary."""
         square = float(np.sum(self._values**2)) if self.samples.F is not None else 0.0
         return 1.0 / square if square > 0.0 else 0.0
 
     @property
     def _jacobian_share(self) -> float:
-        """α_J."""
+        """α_J of the module's text."""
         return 1.0 / float(self.samples.norm)
 
     def _residuals(self, W0: Array, W1: Array, V: Array) -> Array:
@@ -139,7 +141,7 @@ class Filtered:
 
     def _sweep(self, W0: Array, W1: Array, V: Array, linear: bool) -> tuple[Array, Array, Array]:
         W0 = self._directions(self._linear_update(W0, W1, V) if linear else W0, W1, V)
-        V = centred(self._values_of(W0, W1))
+        V = subtract_mean(self._values_of(W0, W1))
         size = np.sqrt(np.mean(V * V, axis=0))
         V = V / np.where(size > 0.0, size, 1.0)
         return W0, self._outer(W0, V), V
@@ -225,7 +227,7 @@ def slopes(u: Array, V: Array, side: str) -> Array:
     return np.stack([formula(u[:, j], side)(V[:, j]) for j in range(V.shape[1])], axis=-1)
 
 
-def centred(values: Array) -> Array:
+def subtract_mean(values: Array) -> Array:
     """Values (…, S, ·) less their mean over samples."""
     result: Array = values - values.mean(axis=-2, keepdims=True)
     return result

@@ -1,10 +1,23 @@
 r"""Damped Gauss–Newton on all unknowns at once: W1, W0 and the coefficients of every branch.
 
-Alternating projections stop at a fixed point near the minimiser of the objective; this solver goes to the minimiser.
-A step minimises the quadratic model ½ δᵀ (N + μ D) δ + gradientᵀ δ, N being the Gauss–Newton matrix and D its diagonal
-(`local_models`); where branches are constrained, over the cone, so that every iterate is feasible and the limit
-satisfies the constrained optimality conditions. Knots stay fixed
-while steps are taken; at a few scheduled steps they are placed anew on the branches' inputs.
+Alternating projections stop at a fixed point near the minimiser of the objective; this solver goes to the minimiser of
+
+    f(W1, W0, a) = Σ_s ‖J_s - W1 diag(g'(W0 x_s)) W0‖² + λ Σ_s ‖F_s - W1 g(W0 x_s) - offset‖² + penalties.
+
+With residuals ρ and their derivatives D = ∂ρ, the unknowns being δ = (δw1_j, δw0_j, δa_j) branch by branch, a step
+minimises
+
+    ½ δᵀ (N + μ diag N) δ - descentᵀ δ,        N = Dᵀ D,        descent = -Dᵀ ρ = -½ ∇f,
+
+over all δ or, where branches are constrained, over those that lead to points of the cone, so that every iterate is
+feasible and the limit satisfies the constrained optimality conditions. The decrease that the quadratic model promises
+is δᵀ (2 descent - N δ); its share that is gained says how μ goes on (Nielsen's rule), and a step that gains nothing is
+taken back.
+
+`linearised` gives ρ, descent and products with N at given models, and N itself by `kernels.gauss_newton`;
+`local_models` has the coordinates that steps are taken in (rows of W0 turn and do not stretch; constraints read ζ ≥ 0)
+and the minimisers, dense or by conjugate gradients. Knots stay fixed while steps are taken; at a few scheduled steps
+they are placed anew on the branches' inputs.
 """
 
 from __future__ import annotations

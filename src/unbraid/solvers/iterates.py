@@ -77,7 +77,7 @@ class StartingSolver(Solver[State], Protocol[State]):
 
     @property
     def samples(self) -> SampleSet:
-        """What it works on."""
+        """The samples that it works on."""
 
     def random_start(self, rank: int, rngs: Sequence[np.random.Generator]) -> State:
         """One random start per generator."""

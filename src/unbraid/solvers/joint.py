@@ -45,7 +45,7 @@ class JointProjection(AlternatingProjection):
         T = state.T.reshape(-1, n, m, state.T.shape[-1])
         A = np.einsum("bjl,bjk,ikpq,blq->bijpl", state.GG, state.iterates.W0, Q, state.iterates.W0, optimize=True)
         b = np.einsum("bjk,ikpq,bpqj->bij", state.iterates.W0, Q, T, optimize=True)
-        return solved(A, b)
+        return solve_pairs(A, b)
 
     def _inner(self, state: SweepState, W1: Array) -> Array:
         if self.entry_weight is None:
@@ -55,7 +55,7 @@ class JointProjection(AlternatingProjection):
         T = state.T.reshape(-1, n, m, state.T.shape[-1])
         A = np.einsum("bjl,bij,ikpq,bpl->bjklq", state.GG, W1, Q, W1, optimize=True)
         b = np.einsum("bij,ikpq,bpqj->bjk", W1, Q, T, optimize=True)
-        return solved(A, b)
+        return solve_pairs(A, b)
 
     def measure(self, state: SweepState) -> Measure:
         """The weighted residual of the Jacobians, over their weighted norm."""
@@ -78,8 +78,8 @@ class JointProjection(AlternatingProjection):
         return total or 1.0
 
 
-def solved(A: Array, b: Array) -> Array:
-    """X with Σ A[i, j, p, l] x[p, l] = b[i, j], of least norm where there are several."""
+def solve_pairs(A: Array, b: Array) -> Array:
+    """Solve Σ_pl A[i, j, p, l] x[p, l] = b[i, j] for x, of least norm where there are several."""
     size = b[0].size
     x = pseudo_inverse(A.reshape(len(b), size, size)) @ b.reshape(len(b), size, 1)
     return np.asarray(x.reshape(b.shape), dtype=np.float64)

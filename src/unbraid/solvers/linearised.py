@@ -14,7 +14,7 @@ means for the slopes is δG (M1 ∘ M0) + G (A1 ∘ M0 + M1 ∘ A0)ᵀ, (S, r), 
 an array is made of Gram matrices of φ, ψ, G and R (`kernels.gauss_newton`). An output offset takes the mean of
 the values, so R, δR and residuals of values are centred then.
 
-Functions that begin with `block_` give what one block of samples adds to a sum over all of them.
+Functions that begin with `block_` look at one block of samples, and nearly all give what it adds to a sum.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def add_penalty(result: Array, more: tuple[Array, Array]) -> Array:
     return result
 
 
-def residuals(block: Samples, at: BranchOutputs, means: Means) -> Array:
+def block_residuals(block: Samples, at: BranchOutputs, means: Means) -> Array:
     """F - F̂ at the samples of a block, (B, S, n), with the output offset."""
     return block.values - at.values @ at.iterates.W1.mT - means.residual
 
@@ -198,7 +198,7 @@ def block_misfits(block: Samples, at: BranchOutputs, means: Means) -> tuple[Arra
             residual = block.jacobian(part) - slopes[:, part] @ directions
             jacobian += np.sum(residual * block.weighted_jacobian(residual, part), axis=(-2, -1))
     if block.F is not None:
-        residual = residuals(block, at, means)
+        residual = block_residuals(block, at, means)
         values += np.sum(residual * block.weighted_values(residual), axis=(-2, -1))
     return jacobian, values
 
@@ -227,7 +227,7 @@ def block_descent(block: Samples, at: BranchOutputs, coupling: float, means: Mea
             to_slopes[:, part] = residual @ directions
             T += residual.mT @ G
     if block.F is not None:
-        residual = coupling * block.weighted_values(residuals(block, at, means))
+        residual = coupling * block.weighted_values(block_residuals(block, at, means))
         to_values = residual @ it.W1
         FR = residual.mT @ (at.values - means.values)
     return DescentSums(*pull_back(block, at, to_slopes, to_values), T, FR)

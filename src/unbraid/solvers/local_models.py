@@ -22,7 +22,7 @@ from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.linearised import Linearised
 
-TOLERANCE, MOST_PRODUCTS = 1e-5, 400
+STEP_TOLERANCE, MOST_PRODUCTS = 1e-5, 400
 """How far the residual of a step is brought down by conjugate gradients, and with how many products at most."""
 
 
@@ -66,7 +66,7 @@ class Coordinates(Batch):
         return N
 
     def branchwise(self) -> Self:
-        """The same with every branch as a batch entry of its own, (B·r, 1, …)."""
+        """These coordinates with every branch as a batch entry of its own, (B·r, 1, …)."""
         T = None if self.T is None else self.T.reshape(-1, 1, *self.T.shape[2:])
         return type(self)(self.n, self.H.reshape(-1, 1, *self.H.shape[2:]), T)
 
@@ -144,7 +144,7 @@ class ProductModel(LocalModel):
 
     @cached_property
     def branch_matrices(self) -> Array:
-        """(B, r, q, q), in the coordinates."""
+        """The blocks of N of each branch with itself, in the coordinates: (B, r, q, q)."""
         blocks = self.coordinates.branchwise().matrix(self.linearised.branch_matrices())
         r, q = self.linearised.iterates.W0.shape[1], blocks.shape[-1]
         return blocks.reshape(-1, r, q, q)
@@ -178,8 +178,10 @@ class ProductModel(LocalModel):
         right = self.descent * scale
         if lower is None:
             everywhere = np.ones(right.shape, dtype=bool)
-            y = conjugate_gradients.minimise(damped, right, precondition, everywhere, TOLERANCE, MOST_PRODUCTS)
+            y = conjugate_gradients.minimise_free(
+                damped, right, precondition, everywhere, STEP_TOLERANCE, MOST_PRODUCTS
+            )
         else:
             bounds = np.divide(lower, scale, where=scale > 0.0, out=np.zeros_like(lower))
-            y = conjugate_gradients.minimise_bounded(damped, right, precondition, bounds, TOLERANCE, MOST_PRODUCTS)
+            y = conjugate_gradients.minimise_bounded(damped, right, precondition, bounds, STEP_TOLERANCE, MOST_PRODUCTS)
         return y * scale

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unbraid as ub
 from unbraid.data.functions.differences import Differences
 from unbraid.data.functions.recognition import form_of
-from unbraid.data.functions.scales import spreads
+from unbraid.data.functions.scales import binary_spreads
 from unbraid.kernels.arrays import Array
 
 RNG = np.random.default_rng(0)
@@ -218,10 +218,10 @@ def test_differences_are_those_of_the_formula(m: int, n: int, seed: int) -> None
 
 def test_spreads_are_powers_of_two_near_the_spread() -> None:
     X = RNG.standard_normal((1000, 4)) * [1.0, 1e-6, 1e6, 0.0] + [0.0, 5.0, 0.0, 0.0]
-    ratio = spreads(X) / [1.0, 1e-6, 1e6, 1.0]
+    ratio = binary_spreads(X) / [1.0, 1e-6, 1e6, 1.0]
     assert ((ratio > 0.6) & (ratio < 1.7)).all()
-    np.testing.assert_array_equal(np.log2(spreads(X)) % 1.0, 0.0)
-    np.testing.assert_array_equal(spreads(np.array([[0.1], [0.1 + 1e-17], [0.1]])), [0.125])
+    np.testing.assert_array_equal(np.log2(binary_spreads(X)) % 1.0, 0.0)
+    np.testing.assert_array_equal(binary_spreads(np.array([[0.1], [0.1 + 1e-17], [0.1]])), [0.125])
 
 
 # The complex step.

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data.functions.differences import UNSETTLED, settled_step
 from unbraid.data.functions.forms import Form
-from unbraid.data.functions.scales import spreads
+from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 
@@ -20,7 +20,7 @@ Slopes = Callable[[Array, IndexArray], Array]
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimedJacobian:
     """Jacobians that are said to be those of f.
 
     `name` is what messages call them, `tolerance` how far they may be from a difference quotient, as a share of the
@@ -33,14 +33,14 @@ class Claim:
     advice: str
 
 
-def check_agreement(claim: Claim, f: Form, X: Array, F: Array) -> None:
+def check_agreement(claim: ClaimedJacobian, f: Form, X: Array, F: Array) -> None:
     """Refuse Jacobians J with J v far from the derivative of f along v, for one v in which all inputs take part.
 
     One sample in three may disagree: it may lie on a kink, where there is no derivative. Where differences do not
     settle, nothing is said.
     """
     rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
-    v = spreads(X) * np.random.default_rng(0).choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0], X.shape[1])
+    v = binary_spreads(X) * np.random.default_rng(0).choice([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0], X.shape[1])
     J, advice = claim.jacobian(X[rows], rows), claim.advice
     _, error, quotient, _ = settled_step(f, X, F, rows, v)
     if error > UNSETTLED:

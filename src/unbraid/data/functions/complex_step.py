@@ -28,7 +28,7 @@ class ComplexStep:
         return self.f.batched
 
     def __call__(self, points: Array, rows: IndexArray) -> Array:
-        """(k, n, m)."""
+        """The Jacobians (k, n, m) at points (k, m), which are the samples with these numbers."""
         columns = []
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)  # f drops the imaginary part
@@ -38,12 +38,12 @@ class ComplexStep:
                 try:
                     columns.append(self.f(moved, rows).imag / step)
                 except DataError as error:
-                    raise explained(error) from error.__cause__
+                    raise explain(error) from error.__cause__
         return np.stack(columns, axis=-1)
 
 
-def explained(error: DataError) -> DataError:
-    """What went wrong at a sample: nothing is wrong with the sample if f takes no complex numbers."""
+def explain(error: DataError) -> DataError:
+    """The error to raise: if f takes no complex numbers, nothing is wrong with the sample that it failed at."""
     cause = error.__cause__
     if not isinstance(cause, TypeError | np.exceptions.ComplexWarning):
         return error

@@ -24,7 +24,7 @@ import numpy as np
 from unbraid.data.functions.forms import Form
 from unbraid.data.functions.hosts import quiet
 from unbraid.data.functions.jumps import Plateaus, jumps
-from unbraid.data.functions.scales import sizes, spreads
+from unbraid.data.functions.scales import binary_spreads, sizes
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 
@@ -60,7 +60,7 @@ class Differences:
         return self.f.batched
 
     def __call__(self, points: Array, rows: IndexArray) -> Array:
-        """(k, n, m)."""
+        """The Jacobians (k, n, m) at points (k, m), which are the samples with these numbers."""
         J = np.empty((len(points), *self.f.shape, points.shape[1]))
         for k, t in enumerate(self.steps):
             near, far = quotients(self.f, points, rows, np.eye(points.shape[1])[k], t)
@@ -90,9 +90,9 @@ class Differences:
         )
 
 
-def differences(f: Form, X: Array, F: Array) -> Differences:
+def by_differences(f: Form, X: Array, F: Array) -> Differences:
     """Differences with a step for each input; refused if f has no derivatives to be found this way."""
-    scale, steps, spread = spreads(X), np.empty(X.shape[1]), np.std(F, axis=0)
+    scale, steps, spread = binary_spreads(X), np.empty(X.shape[1]), np.std(F, axis=0)
     units = np.empty((F.shape[1], X.shape[1]))
     for k, column in enumerate(X.T):
         few = np.linspace(0, len(X) - 1, PILOTS - 2).astype(int)

@@ -94,7 +94,7 @@ def first_failure(call: Callable[[Numbers], object], points: Numbers, cause: Exc
     while high - low > 1:
         middle = (low + high) // 2
         for part in (slice(low, middle), slice(middle, high)):
-            answer = tried(call, points[part])
+            answer = try_call(call, points[part])
             if isinstance(answer, Exception):
                 low, high, cause = part.start, part.stop, answer
                 break
@@ -103,8 +103,8 @@ def first_failure(call: Callable[[Numbers], object], points: Numbers, cause: Exc
     return low, cause
 
 
-def tried(call: Callable[[Numbers], object], x: Numbers) -> object:
-    """The answer, or the exception in its place."""
+def try_call(call: Callable[[Numbers], object], x: Numbers) -> object:
+    """Call a function: its answer, or the exception that it raised."""
     try:
         return call(x)
     except Exception as error:

@@ -64,7 +64,7 @@ class PlainFunction:
 
 
 def refuse_none(given: object) -> None:
-    """The commonest mistake."""
+    """Refuse None, which a function without a return statement gives."""
     if given is None:
         raise AnswerError("returned None (does it lack a return statement?)")
 
@@ -127,14 +127,14 @@ def first_answer(f: Function, probes: npt.NDArray[np.float64]) -> Any:
 
 
 def torch_hosts(f: Function) -> list[Host]:
-    """For functions of tensors."""
+    """Hosts for a function of torch tensors."""
     from unbraid.data.functions.torch_functions import hosts
 
     return list(hosts(f))
 
 
 def jax_hosts(f: Function) -> list[Host]:
-    """For functions of jax arrays."""
+    """Hosts for a function of jax arrays."""
     from unbraid.data.functions.jax_functions import hosts
 
     return list(hosts(f))
@@ -151,7 +151,7 @@ def jax_precision() -> AbstractContextManager[Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings, for calls that the user has not asked for."""
+    """Silence warnings, for calls that the user has not asked for."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

@@ -53,7 +53,7 @@ class JaxFunction:
 
 
 def hosts(f: Function) -> Iterator[JaxFunction]:
-    """In float64; if f refuses that, as jax is set."""
+    """A function of jax arrays in float64, and in the precision that jax is set to if it refuses that."""
     yield JaxFunction(f, double=True)
     yield JaxFunction(f, double=False)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.data.functions.answers import as_batch, as_point, same
-from unbraid.data.functions.forms import Form, deed, tried
+from unbraid.data.functions.forms import Form, deed, try_call
 from unbraid.data.functions.hosts import AnswerError, Function, Host, Numbers, hosts_for, quiet
-from unbraid.data.functions.scales import spreads
+from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import EPS, Array, Shape
 
@@ -30,18 +30,18 @@ PLAINLY = 1e-2
 
 
 @dataclass(frozen=True)
-class Asked:
+class Probed:
     """A function asked for a point, for points one by one, or for a batch; the answers have this shape, or any (n,)."""
 
     host: Host
     shape: Shape | None
 
     def point(self, x: Numbers) -> Numbers:
-        """Of one point (m,)."""
+        """The answer to one point (m,)."""
         return as_point(self.host(x), self.shape)
 
     def points(self, points: Numbers) -> Numbers:
-        """Of points (k, m), one by one."""
+        """The answers to points (k, m), one by one."""
         answers = [self.point(x) for x in points]
         if len({answer.shape for answer in answers}) > 1:
             lengths = " and ".join(str(length) for length in sorted({len(answer) for answer in answers}))
@@ -49,11 +49,11 @@ class Asked:
         return np.stack(answers)
 
     def pair(self, x: Numbers) -> Numbers:
-        """Of a point (m,), twice in a batch."""
+        """The answer to a point (m,) that is twice in a batch."""
         return self.batch(np.stack([x, x]))
 
     def batch(self, points: Numbers) -> Numbers:
-        """Of points (k, m) at once."""
+        """The answers to points (k, m) at once."""
         return as_batch(self.host(points), len(points), self.shape)
 
 
@@ -64,14 +64,14 @@ def form_of(
     probes = few(X)
     failures: dict[str, Exception] = {}
     for host in hosts_for(f, probes, framework):
-        asked = Asked(host, shape)
+        asked = Probed(host, shape)
         kept = not failures or any(isinstance(error, WRONG_KIND) for error in failures.values())
         with quiet():
             for takes_points, ask in ((True, asked.point), (False, asked.pair)):
-                answers = [tried(ask, x) for x in probes]
+                answers = [try_call(ask, x) for x in probes]
                 good = [at for at, answer in enumerate(answers) if not isinstance(answer, Exception)]
                 if good:
-                    return judged(name, asked, takes_points, probes[np.resize(good, PROBES)], spreads(X)), host
+                    return judged(name, asked, takes_points, probes[np.resize(good, PROBES)], binary_spreads(X)), host
                 if kept and isinstance(answers[0], Exception):
                     given = f"{'a point' if takes_points else 'a batch'} ({host.takes})"
                     failures[f"Given {given}, it {deed(answers[0])}."] = answers[0]
@@ -87,13 +87,13 @@ def few(X: Array) -> Array:
     return np.asarray(X[np.unique(np.linspace(0, len(X) - 1, PROBES).astype(int))])
 
 
-def judged(name: str, asked: Asked, takes_points: bool, samples: Array, scale: Array) -> Form:
+def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: Array) -> Form:
     """The form of a function that takes points, or else batches; refused if it is no function of x.
 
     It is asked at samples, and a little beside them: samples may have equal rows or a pattern.
     """
     answer = asked.points if takes_points else asked.batch
-    values, again = tried(answer, samples), tried(answer, samples)
+    values, again = try_call(answer, samples), try_call(answer, samples)
     if isinstance(values, Exception):
         raise DataError(f"{name} {deed(values)}.") from values
     assert isinstance(values, np.ndarray)
@@ -107,7 +107,7 @@ def judged(name: str, asked: Asked, takes_points: bool, samples: Array, scale: A
         )
     beside = samples + 1e-3 * scale * np.cos(np.arange(1.0, samples.size + 1.0)).reshape(samples.shape)
     trials = {"samples": (samples, values)}
-    further = tried(answer, beside)
+    further = try_call(answer, beside)
     if isinstance(further, np.ndarray):
         trials["beside"] = (beside, further)
     if takes_points:
@@ -124,22 +124,22 @@ def judged(name: str, asked: Asked, takes_points: bool, samples: Array, scale: A
     return Form(name, asked.host, batched, values.shape[1:], resolution)
 
 
-def batches_give(asked: Asked, points: Array, values: Numbers, tolerance: float) -> bool | None:
+def batches_give(asked: Probed, points: Array, values: Numbers, tolerance: float) -> bool | None:
     """Whether batches of these points give these values; None if some batch is refused, and the others do."""
-    answers = [(values[part], tried(asked.batch, points[part])) for part in PARTS]
+    answers = [(values[part], try_call(asked.batch, points[part])) for part in PARTS]
     given = [same(right, batch, tolerance) for right, batch in answers if isinstance(batch, np.ndarray)]
     if not all(given):
         return False
     return True if len(given) == len(PARTS) else None
 
 
-def refuse_two_meanings(name: str, asked: Asked, points: Array, values: Numbers, tolerance: float) -> None:
+def refuse_two_meanings(name: str, asked: Probed, points: Array, values: Numbers, tolerance: float) -> None:
     """Refuse a function that has these values one by one, and others, no less sensible, as a function of a batch."""
-    batch = tried(asked.batch, points)
+    batch = try_call(asked.batch, points)
     if not isinstance(batch, np.ndarray) or batches_give(asked, points, batch, tolerance) is not True:
         return
     mixed = points * [[1.0], [1.0], [-1.0]]  # f may look at the signs of one row only, and here they are others
-    answer = tried(asked.batch, mixed)
+    answer = try_call(asked.batch, mixed)
     if isinstance(answer, np.ndarray) and batches_give(asked, mixed, answer, tolerance) is False:
         return
     if not same(values, batch, PLAINLY):

@@ -8,13 +8,13 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from unbraid.data.functions.agreement import Claim, check_agreement
+from unbraid.data.functions.agreement import ClaimedJacobian, check_agreement
 from unbraid.data.functions.complex_step import ComplexStep
-from unbraid.data.functions.differences import differences
-from unbraid.data.functions.forms import Form, deed, tried
+from unbraid.data.functions.differences import by_differences
+from unbraid.data.functions.forms import Form, deed, try_call
 from unbraid.data.functions.hosts import Function, Host, imported, quiet
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of
-from unbraid.data.functions.scales import spreads
+from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.runtime.progress import Callback, Progress
@@ -25,7 +25,7 @@ CHUNK, CHUNK_OF_POINTS = 1000, 10
 """Samples evaluated at once: of functions of a batch, and of functions of a point, which may be slow."""
 REPORTED = 0.2
 """Seconds between two reports of progress, at least."""
-EXACT, OWN = 1e-4, 1e-2
+EXACT_TOLERANCE, OWN_TOLERANCE = 1e-4, 1e-2
 """How far Jacobians may be from a difference quotient: those of a framework, and those of the user."""
 NOT_ANALYTIC = (
     "f is not analytic: abs, real, conj, norms and casts to float lose the imaginary part. "
@@ -45,7 +45,7 @@ class Sampled(Protocol):
         """Whether many points are as easy as one."""
 
     def __call__(self, points: Array, rows: IndexArray) -> Array:
-        """One entry a point."""
+        """Values or Jacobians at points (k, m), which are the samples with these numbers: (k, ...)."""
 
 
 def sample_function(
@@ -57,28 +57,28 @@ def sample_function(
     callback: Callback | None,
 ) -> tuple[Array, Array]:
     """Values (S, n) and Jacobians (S, n, m) of f at X (S, m)."""
-    check_settings(f, jacobian, derivatives, chunk, callback)
+    check_sampling(f, jacobian, derivatives, chunk, callback)
 
-    def sampled_with(framework: str | None) -> tuple[Array, Array]:
+    def sample_with(framework: str | None) -> tuple[Array, Array]:
         form, host = form_of("f", f, X, framework)
         if jacobian is None and derivatives not in ("differences", "complex-step"):
             check_differentiable(host, form.batched, X)
-        F = sampled("values", form, X, form.shape, chunk, callback)
+        F = sample_in_chunks("values", form, X, form.shape, chunk, callback)
         slopes = jacobians_of(form, host, X, F, jacobian, derivatives)
-        return F, sampled("Jacobians", slopes, X, (*form.shape, X.shape[1]), chunk, callback)
+        return F, sample_in_chunks("Jacobians", slopes, X, (*form.shape, X.shape[1]), chunk, callback)
 
     if derivatives in ("torch", "jax"):
-        return sampled_with(derivatives)
+        return sample_with(derivatives)
     try:
-        return sampled_with(None)
+        return sample_with(None)
     except DataError as error:  # at some samples f may want what it does not need at those it was first tried at
         for framework in frameworks_wanted(error.__cause__):
             with suppress(DataError):
-                return sampled_with(framework)
+                return sample_with(framework)
         raise
 
 
-def check_settings(
+def check_sampling(
     f: Function, jacobian: Function | None, derivatives: Derivatives, chunk: int | None, callback: Callback | None
 ) -> None:
     """Refuse what is no function, and settings that do not exist."""
@@ -107,7 +107,7 @@ def check_differentiable(host: Host, batched: bool, X: Array) -> None:
     if exact is None:
         return
     with quiet():
-        answers = [tried(exact, x[None]) for x in few(X)]
+        answers = [try_call(exact, x[None]) for x in few(X)]
     failures = [answer for answer in answers if isinstance(answer, Exception)]
     if len(failures) == len(answers):
         framework = host.takes.split()[0]
@@ -118,17 +118,17 @@ def check_differentiable(host: Host, batched: bool, X: Array) -> None:
 
 
 def frameworks_wanted(cause: BaseException | None) -> list[str]:
-    """Those in use, if f failed because it was given NumPy arrays in place of theirs."""
+    """Frameworks that are in use, if f failed because it was given NumPy arrays in place of theirs."""
     told = str(cause).lower()
     if not isinstance(cause, WRONG_KIND) or not any(word in told for word in ("tensor", "ndarray", "jax")):
         return []
     return [framework for framework in ("torch", "jax") if imported(framework)]
 
 
-def sampled(
+def sample_in_chunks(
     phase: str, what: Sampled, X: Array, shape: tuple[int, ...], chunk: int | None, callback: Callback | None
 ) -> Array:
-    """All values or Jacobians (S, *shape), chunk by chunk."""
+    """Evaluate values or Jacobians (S, *shape) at all points, chunk by chunk, telling of progress."""
     size = chunk or (CHUNK if what.batched else CHUNK_OF_POINTS)
     result, told = np.empty((len(X), *shape)), monotonic()
     for start in range(0, len(X), size):
@@ -149,18 +149,18 @@ def jacobians_of(
     if jacobian is not None:
         own, _ = form_of("jacobian", jacobian, X, None, shape)
         advice = "If you are sure of both, evaluate them yourself and use Problem(X, F, J)."
-        check_agreement(Claim("jacobian", own, OWN, advice), f, X, F)
+        check_agreement(ClaimedJacobian("jacobian", own, OWN_TOLERANCE, advice), f, X, F)
         return own
     exact = host.jacobians(f.batched)
     if derivatives == "complex-step":
         if exact is not None:
             raise SettingError(f'derivatives="complex-step" is for NumPy functions, f takes {host.takes}: use "auto".')
-        imaginary = ComplexStep(f, spreads(X))
-        check_agreement(Claim("The complex step", imaginary, EXACT, NOT_ANALYTIC), f, X, F)
+        imaginary = ComplexStep(f, binary_spreads(X))
+        check_agreement(ClaimedJacobian("The complex step", imaginary, EXACT_TOLERANCE, NOT_ANALYTIC), f, X, F)
         return imaginary
     if exact is None or derivatives == "differences":
-        return differences(f, X, F)
+        return by_differences(f, X, F)
     by_framework = Form("The Jacobian of f", exact, True, shape)
     name = "The Jacobian that was found by automatic differentiation"
-    check_agreement(Claim(name, by_framework, EXACT, CUT_OFF), f, X, F)
+    check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
     return by_framework

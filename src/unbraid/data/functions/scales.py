@@ -10,7 +10,7 @@ CONSTANT = 64.0 * EPS
 """A column whose spread is less than this share of its size is constant."""
 
 
-def spreads(X: Array) -> Array:
+def binary_spreads(X: Array) -> Array:
     """(m,), for each column the power of two nearest to its spread; to its size if constant, and 1 if that is zero."""
     size = sizes(X)
     size = np.where(size > 0.0, size, 1.0)

@@ -55,7 +55,7 @@ class TorchFunction:
         return jacobians
 
     def tensor(self, x: Numbers) -> Any:
-        """A new tensor."""
+        """A new tensor of the function's type on its device."""
         return torch.tensor(np.asarray(x), dtype=self.dtype, device=self.device)
 
     def as_tensor(self, given: Any) -> Any:
@@ -69,7 +69,7 @@ class TorchFunction:
 
 
 def hosts(f: Function) -> Iterator[TorchFunction]:
-    """With the type and the device of a network's parameters; float64 before float32 where there are none."""
+    """A function of tensors of the type and on the device of its parameters; float64, then float32, without any."""
     network = network_of(f)
     if network is not None:
         for parameter in (*network.parameters(), *network.buffers()):
