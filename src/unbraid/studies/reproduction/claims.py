@@ -30,7 +30,7 @@ class Verdict:
     verdict: str
 
 
-class Claim(NamedTuple):
+class PaperClaim(NamedTuple):
     """What the paper says, the rule by which it is judged, and what applies the rule.
 
     `judge` takes the rows of one variant and returns what was measured, in words, and the verdict.
@@ -46,24 +46,24 @@ def trig_verdicts(rows: Rows) -> list[Verdict]:
     return verdicts(
         rows,
         [
-            Claim(
+            PaperClaim(
                 "Cubic splines give output errors below 1 % for df ≥ 12.",
                 "holds: in every such cell at least 75 % of the runs (the box) have both outputs below 1 %; "
                 "in part: at least half of them",
                 cubic_below_one_percent,
             ),
-            Claim(
+            PaperClaim(
                 "Quadratic splines need a higher df for that.",
                 "holds: the least df at which the medians of both outputs are below 1 %, and stay so, is larger "
                 "for d = 2 than for d = 3",
                 quadratic_needs_more,
             ),
-            Claim(
+            PaperClaim(
                 "Linear splines, d = 1, are the worst.",
                 "holds: at every df ≥ 12 the median of the worse output is largest for d = 1; in part: at most of them",
                 linear_is_worst,
             ),
-            Claim(
+            PaperClaim(
                 "Runs below 1 % recover the system, although the CPD is not unique.",
                 "holds: of the runs with both outputs below 1 %, at least 90 % have all directions within "
                 f"{RECOVERED:g} degrees of the true ones; in part: at least half",
@@ -78,18 +78,18 @@ def monotone_verdicts(rows: Rows) -> list[Verdict]:
     return verdicts(
         rows,
         [
-            Claim(
+            PaperClaim(
                 "The constraint lowers Error(J).",
                 "holds: its median is lower with the constraint at every df; in part: at most of them",
                 constraint_lowers_the_error,
             ),
-            Claim(
+            PaperClaim(
                 "Without the constraint few runs are certified monotonic (7 to 16 of 30 in Table 1); with it all are.",
                 "holds: at every df all constrained runs, and at most two thirds of the free ones; "
                 "in part: all constrained runs",
                 constraint_certifies,
             ),
-            Claim(
+            PaperClaim(
                 "The constraint is necessary for guaranteed monotonicity.",
                 "holds: at every df some free run is not certified; in part: at some df",
                 constraint_is_necessary,
@@ -98,7 +98,7 @@ def monotone_verdicts(rows: Rows) -> list[Verdict]:
     )
 
 
-def verdicts(rows: Rows, claims: Sequence[Claim]) -> list[Verdict]:
+def verdicts(rows: Rows, claims: Sequence[PaperClaim]) -> list[Verdict]:
     """A verdict on each claim for each variant that has any rows."""
     result = []
     for claim in claims:
