@@ -26,7 +26,7 @@ from unbraid.data.units import Units
 from unbraid.fitting import checkpoint, levels
 from unbraid.fitting import search as starts
 from unbraid.fitting.checkpoint import Checkpoint
-from unbraid.fitting.session import Place, Session
+from unbraid.fitting.session import ProgressSpan, Session
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
@@ -99,7 +99,7 @@ def test_steps_by_conjugate_gradients_go_on(tmp_path: Path) -> None:
     def runs(path: Path | None, observe: Counting | None = None) -> list[Run]:
         begin = Iterates(W0, W1, placement, a)
         session = Session(journal=checkpoint.journal_at(path, BOTH, 0, {}), callback=observe)
-        place = Place("polish", range(2), 2)
+        place = ProgressSpan("polish", range(2), 2)
         return session.loop(solver, lambda: solver.start(begin), Stopping(max_sweeps=12), place)
 
     path = tmp_path / "loop.checkpoint"

@@ -139,7 +139,7 @@ def test_batches_have_a_size_but_for_the_last() -> None:
 
 def test_one_job_is_done_here() -> None:
     assert workers_for(1) is None
-    assert Session().map(process_of, [(), ()], Shared(None), int) == [os.getpid()] * 2
+    assert Session().map_all(process_of, [(), ()], Shared(None), int) == [os.getpid()] * 2
 
 
 def process_of(_: None) -> int:

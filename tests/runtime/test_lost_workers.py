@@ -67,19 +67,22 @@ def test_what_was_lost_with_its_workers_is_sent_again(client: distributed.Client
     shared = Shared(np.arange(5.0))
     with ClusterWorkers(client) as workers:
         session = Session(workers=workers)
-        assert [found.sum() for found in session.map(np.add, [(1,), (2,)], shared, int)] == [15.0, 20.0]
+        assert [found.sum() for found in session.map_all(np.add, [(1,), (2,)], shared, int)] == [15.0, 20.0]
         for pid in pids(client):
             os.kill(pid, signal.SIGKILL)
-        assert [found.sum() for found in session.map(np.add, [(3,), (4,)], shared, int)] == [25.0, 30.0]
+        assert [found.sum() for found in session.map_all(np.add, [(3,), (4,)], shared, int)] == [25.0, 30.0]
 
 
 def test_what_is_shared_is_sent_once(client: distributed.Client) -> None:
     shared = Shared(np.arange(3.0))
     with ClusterWorkers(client) as workers:
         session = Session(workers=workers)
-        session.map(np.add, [(1,), (2,)], shared, int)
+        session.map_all(np.add, [(1,), (2,)], shared, int)
         sent = shared.sent.key
-        assert [found.tolist() for found in session.map(np.add, [(1,), (2,)], shared, int)] == [[1, 2, 3], [2, 3, 4]]
+        assert [found.tolist() for found in session.map_all(np.add, [(1,), (2,)], shared, int)] == [
+            [1, 2, 3],
+            [2, 3, 4],
+        ]
         assert shared.sent.key == sent
 
 

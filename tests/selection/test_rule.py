@@ -113,7 +113,7 @@ class MadeUpPath(Path):
         super().__init__(*given)
         self.error, self.stop_at = error, stop_at
 
-    def measure(self, several: Sequence[Settings], init: Any = None) -> list[Row]:
+    def cross_validate(self, several: Sequence[Settings], init: Any = None) -> list[Row]:
         found = []
         for one in several:
             if one.rank == self.stop_at:

@@ -184,3 +184,13 @@ def test_samples_of_little_weight_count_little_in_held_out_errors() -> None:
         weighted = ub.select(ub.Problem(problem.X, wrong, problem.J, weights=weights), ranks=[1, 2, 3], rng=0)
         assert weighted.recommended.rank == 2
         assert weighted.chosen.error < 1e-6
+
+
+def test_a_fit_whose_rank_is_found_is_made_as_it_was_asked_for() -> None:
+    """What a selection does not choose, such as `compress`, is that of the request in all of its fits."""
+    problem, _ = ub.datasets.random_system(n=12, m=12, r=1, S=60, rng=0)
+    reduced = "Jacobians were reduced"
+    fit = ub.decouple(problem, "auto", compress=False, starts=2, rng=0)
+    assert fit.model.rank == 1
+    assert not any(reduced in note for note in fit.notes)
+    assert any(reduced in note for note in ub.decouple(problem, "auto", starts=2, rng=0).notes)

@@ -16,7 +16,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.session import Place, Session
+from unbraid.fitting.session import ProgressSpan, Session
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import PLACE_KNOTS_AT, GaussNewton
@@ -112,7 +112,7 @@ def test_the_limit_satisfies_the_optimality_conditions(constraint: Constraint | 
     state = solver.start(Iterates(W0, rng.standard_normal((1, 3, 3)), placement, a))
     state = replace(state, steps=max(PLACE_KNOTS_AT) + 1)
     stopping = Stopping(max_sweeps=2000, tolerance=1e-11, patience=10)
-    (run,) = Session().loop(solver, lambda: state, stopping, Place("polish"))
+    (run,) = Session().loop(solver, lambda: state, stopping, ProgressSpan("polish"))
     state = solver.start(run.best)
     q = state.model.descent.shape[-1] // 3
     descent = state.model.descent.reshape(3, q)

@@ -63,6 +63,11 @@ class Basis(ABC):
     def paper_coefficients(self, placement: Any, a: Array) -> Array:
         """The paper's coefficients c (..., K), c[..., 0] the constant."""
 
+    @property
+    def smoothing_open(self) -> bool:
+        """Whether the strength of its smoothing is to be chosen from the data, after a search with `untuned`."""
+        return False
+
     def untuned(self) -> Self:
         """The basis to search with where settings of this one are still to be chosen from the data."""
         return self

@@ -7,11 +7,11 @@ A branch of degree d minimises its mean squared misfit plus α Ω, with
 over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
 range. On evenly spaced knots its matrix is the same for all branches. The highest derivative there is, because slopes
 are what most is known of, and because what it leaves alone, polynomials of degree d - 1, is how a branch goes on beyond
-its range (the continuation of least Ω), for an eighth of it or as far as noise lets it be known (`tuning`), and from
-there linearly.
+its range (the continuation of least Ω), for an eighth of it or as far as noise lets it be known
+(`fitting.smoothing`), and from there linearly.
 
 α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
-branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`tuning`).
+branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`fitting.smoothing`).
 """
 
 from __future__ import annotations
@@ -78,6 +78,10 @@ class SmoothingSpline(SplineBasis):
             )
         if self.smoothing is not None:
             check_number("smoothing", self.smoothing, 0.0)
+
+    @property
+    def smoothing_open(self) -> bool:
+        return self.smoothing is None
 
     def untuned(self) -> Self:
         return replace(self, smoothing=weak_smoothing(self.degree)) if self.smoothing is None else self

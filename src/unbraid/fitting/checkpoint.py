@@ -74,12 +74,12 @@ class Checkpoint(Journal):
 
     def unit(self, compute: Callable[[], Result]) -> Result:
         """The result of a unit: from the file if it is there, else computed, and kept unless Ctrl-C cut it short."""
-        place = (*self.around, self.count)
+        number = (*self.around, self.count)
         self.count += 1
-        if place in self.finished:
-            return self._understood(self.finished[place], {})  # type: ignore[no-any-return]
+        if number in self.finished:
+            return self._understood(self.finished[number], {})  # type: ignore[no-any-return]
         outside = self.around, self.count
-        self.around, self.count = place, 0
+        self.around, self.count = number, 0
         complete = False
         try:
             result = compute()
@@ -88,11 +88,11 @@ class Checkpoint(Journal):
             self.around, self.count = outside
             self.closed |= not complete
         if not self.closed:
-            self._enter(place, result)
+            self._enter(number, result)
         return result
 
     def began(self, at: float) -> float:
-        """When a clock started, moved forward by the breaks between runs."""
+        """Start time of a clock, moved back by the seconds spent on it in earlier runs; breaks do not count."""
         return self.origin + self.unit(lambda: at - self.origin)
 
     def generator(self, rng: object) -> np.random.Generator:
@@ -121,12 +121,12 @@ class Checkpoint(Journal):
         if self.changed and (kind is None or issubclass(kind, KeyboardInterrupt)):
             self._write(time.perf_counter())
 
-    def _enter(self, place: UnitNumber, result: object) -> None:
+    def _enter(self, number: UnitNumber, result: object) -> None:
         """Keep a result; those of the units that it was made of are not needed any more."""
         began, data = time.perf_counter(), dumps(result)
-        self.finished = {one: kept for one, kept in self.finished.items() if one[: len(place)] != place}
-        self.finished[place] = data
-        if self.loop is not None and self.loop[0][: len(place)] == place:
+        self.finished = {one: kept for one, kept in self.finished.items() if one[: len(number)] != number}
+        self.finished[number] = data
+        if self.loop is not None and self.loop[0][: len(number)] == number:
             self.loop = None
         self.changed = True
         if self.due():
@@ -135,7 +135,7 @@ class Checkpoint(Journal):
     def _write(self, began: float) -> None:
         """Replace the file; `began` is when the work for this writing began."""
         pieces = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
-        index = [[place, len(data)] for place, data in pieces]
+        index = [[number, len(data)] for number, data in pieces]
         told = {"fit": self.marks, "spent": began - self.origin, "loop": self.loop is not None, "index": index}
         rest = [json.dumps(told).encode(), b"\n", *(data for _, data in pieces)]
         with replacing(self.path) as file:
@@ -165,7 +165,7 @@ class Checkpoint(Journal):
                 "the file to begin anew."
             )
         ends = list(accumulate((length for _, length in told["index"]), initial=data.index(b"\n", start) + 1))
-        pieces = [(tuple(place), data[ends[i] : ends[i + 1]]) for i, (place, _) in enumerate(told["index"])]
+        pieces = [(tuple(number), data[ends[i] : ends[i + 1]]) for i, (number, _) in enumerate(told["index"])]
         self.loop = pieces.pop() if told["loop"] else None
         self.finished = dict(pieces)
         return float(told["spent"])

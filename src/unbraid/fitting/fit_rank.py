@@ -8,7 +8,7 @@ from typing import Any, Self
 from unbraid.bases.projection import Projection
 from unbraid.data.problem import Problem
 from unbraid.data.streamed import sample_set
-from unbraid.fitting.conclude import Case
+from unbraid.fitting.case import Case
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
@@ -35,18 +35,15 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     case = Case.of(problem.on(session.client).counting(), request)
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
-    found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)
-    lift = setup.levels.lift_to_top
-    best = replace(found.best, best=lift(found.best.best, found.level))
-    starts = [replace(run, best=lift(run.best, 0)) for run in found.every_start]
-    fit = case.conclude(best, starts, found.cut)
-    notes = (*setup.levels.told, *fit.notes)
+    found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
+    fit = case.conclude(setup.levels.lift_all(found))
+    notes = (*setup.levels.notes, *fit.notes)
     return replace(fit, problem=problem, seconds=session.seconds(), notes=notes)  # sample numbers are the user's
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the stages of a fit work with: the second-order solver on all samples, and smaller versions of these."""
+    """What the stages of a fit work with: a case, the second-order solver on all samples, smaller versions of them."""
 
     case: Case
     solver: GaussNewton
@@ -61,24 +58,26 @@ class Setup:
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
-        thins, compress = method.polish is not None, request.compression_used
-        return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, thins, compress))
+        may_thin, compress = method.polish is not None, request.compression_used
+        return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress))
 
     def stages(self, session: Session) -> list[Stage]:
-        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing."""
-        method, basis = self.case.request.method_used, self.case.request.basis_used
-        searched, smooths = self.levels.solver_at(self.solver, 0), self.solver.basis is not basis
-        stages = self.search(searched, session)
-        polish = method.polish
+        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing.
+
+        Where samples are few and the basis has no smoothing to choose, as by default, only the search and the polish
+        have something to do. `SearchValues` ends with runs that are not polished in the full basis; the steps of
+        `ChooseSmoothing` do that where it follows, `PolishStarts` where it does not.
+        """
+        method, searched = self.case.request.method_used, self.levels.solver_at(self.solver, 0)
+        smoothing_open = self.case.request.basis_used.smoothing_open
+        stages, polish = self.search(searched, session), method.polish
         if polish is None:
             return stages
-        from_values = isinstance(stages[0], SearchValues)  # which polishes by itself
-        if not (from_values and smooths):
+        if not (smoothing_open and isinstance(stages[0], SearchValues)):
             stages.append(PolishStarts(searched, polish))
         stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
-        if smooths:
-            coupling = method.coupling
-            coupling_open = isinstance(coupling, FixedCoupling) and coupling.open
+        if smoothing_open:
+            coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             stages.append(ChooseSmoothing(self.levels, self.solver, coupling_open, polish.stopping.max_seconds))
         return stages
 

@@ -17,11 +17,11 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.data.units import Units
 from unbraid.errors import DataError
 from unbraid.fitting.compression import Compression
-from unbraid.fitting.polish import settle
-from unbraid.fitting.session import Found, Place, Session, cut_of
+from unbraid.fitting.polish import measure_run, settle
+from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import spread_out
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.iterates import Iterates, Run
+from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.loop import Stopping
 
 SEARCH_SAMPLES = 1 << 14
@@ -30,37 +30,37 @@ SEARCH_SAMPLES = 1 << 14
 
 @dataclass(frozen=True)
 class Level:
-    """One version of the samples; `by` says how its models become those of the next larger one: None, as they are."""
+    """One version of the samples; a compression, if any, lifts its models to those of the next larger level."""
 
     samples: SampleSet
-    by: Compression | None = None
+    compression: Compression | None = None
 
 
 @dataclass(frozen=True)
 class Levels:
     """All versions of the samples, the smallest first; the last one is the samples themselves.
 
-    `told` are sentences about what is left out on the way.
+    `notes` are sentences about what is left out on the way.
     """
 
     every: tuple[Level, ...]
-    told: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @classmethod
     def of(
-        cls, problem: Problem, samples: SampleSet, units: Units, rank: int, thins: bool, compress: bool | None
+        cls, problem: Problem, samples: SampleSet, units: Units, rank: int, may_thin: bool, compress: bool | None
     ) -> Self:
         """For a problem and its samples.
 
-        `thins`: whether a part of the samples will do to search on. `compress`: whether to reduce Jacobians; None:
+        `may_thin`: whether a part of the samples will do to search on. `compress`: whether to reduce Jacobians; None:
         where that pays.
         """
-        every, told = [Level(samples)], []
+        every, notes = [Level(samples)], []
         compression = None if compress is False else Compression.of(samples, rank, always=compress is True)
         if compression is not None:
             small = compression.apply(samples)
             every.insert(0, Level(small, compression))
-            told.append(describe_compression(samples, small, compression.measure_loss(samples, small)))
+            notes.append(describe_compression(samples, small, compression.measure_loss(samples, small)))
         if compress is True and len(every) == 1:
             lacks = "has none" if not samples.has_jacobians else f"has J of {samples.n} × {samples.m} entries"
             raise DataError(
@@ -68,11 +68,11 @@ class Levels:
                 f"problem {lacks}{'' if samples.complete else ', with gaps'}: leave out compress."
             )
         smallest = every[0].samples
-        if thins and (smallest.size > SEARCH_SAMPLES or not searchable(smallest)):
+        if may_thin and (smallest.size > SEARCH_SAMPLES or not searchable(smallest)):
             every.insert(0, Level(thin(problem, smallest, units)))
         if every[0].samples.size < samples.size:
-            told.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
-        return cls(tuple(every), tuple(told))
+            notes.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
+        return cls(tuple(every), tuple(notes))
 
     @property
     def searched(self) -> SampleSet:
@@ -82,7 +82,7 @@ class Levels:
     def lift(self, iterates: Iterates, k: int) -> Iterates:
         """Models of level k as models of the next larger one."""
         here, above = self.every[k], self.every[k + 1]
-        iterates = iterates if here.by is None else here.by.lift(iterates)
+        iterates = iterates if here.compression is None else here.compression.lift(iterates)
         return replace(iterates, placement=iterates.placement.of_samples(here.samples.size, above.samples.size))
 
     def lift_to_top(self, iterates: Iterates, k: int = 0) -> Iterates:
@@ -90,6 +90,15 @@ class Levels:
         for below in range(k, len(self.every) - 1):
             iterates = self.lift(iterates, below)
         return iterates
+
+    def lift_all(self, found: Found) -> Found:
+        """What was found as models of the samples themselves: the runs from their level, the starts from the smallest.
+
+        The runs are on the largest level already, unless Ctrl-C came on the last way up.
+        """
+        runs = [replace(run, best=self.lift_to_top(run.best, found.level)) for run in found.runs]
+        starts = [replace(run, best=self.lift_to_top(run.best, 0)) for run in found.every_start]
+        return replace(found, runs=tuple(runs), starts=tuple(starts), level=len(self.every) - 1)
 
     def affordable(self, solver: GaussNewton, rank: int) -> int:
         """The largest level at which Gauss–Newton steps are not out of proportion, at least the smallest."""
@@ -119,8 +128,8 @@ class ClimbLevels:
     def settle_on(self, k: int, session: Session, found: Found) -> Found:
         """The best run lifted to level k, and settled there."""
         solver = self.levels.solver_at(self.solver, k)
-        run = measure(solver, replace(found.best, best=self.levels.lift(found.best.best, k - 1)))
-        [run] = settle(session, solver, [run], self.stopping, Place("all samples", best=run.objective))
+        run = measure_run(solver, replace(found.best, best=self.levels.lift(found.best.best, k - 1)))
+        [run] = settle(session, solver, [run], self.stopping, ProgressSpan("all samples", best=run.objective))
         return found.narrow(run, k, cut_of([run]))
 
 
@@ -137,12 +146,7 @@ class MeasureOnAllSamples:
         if found.level == top:
             return found
         run = replace(found.best, best=self.levels.lift_to_top(found.best.best, found.level))
-        return found.narrow(measure(self.solver, run), top, found.cut)
-
-
-def measure(solver: GaussNewton, run: Run) -> Run:
-    """A run with the objective that it has on the solver's samples."""
-    return replace(run, objective=float(solver.objective(run.best)[0]))
+        return found.narrow(measure_run(self.solver, run), top, found.cut)
 
 
 def searchable(samples: SampleSet) -> bool:

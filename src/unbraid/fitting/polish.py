@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.data.in_memory import Samples
 from unbraid.fitting.search import batches
-from unbraid.fitting.session import Found, Place, Session, cut_of, session_elsewhere, time_of_day
+from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of, session_elsewhere, time_of_day
 from unbraid.methods.base import Polish
 from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Status, Trace
@@ -52,14 +52,14 @@ class PolishStarts:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Group after group; by workers, as many groups at the same time as keep all of them busy."""
-        order = rank_promising(found.runs)[: self.settings.candidates]
-        size, polish = self.group_size(found), partial(self.polish_group, order)
+        order = polishing_order(found.runs)[: self.settings.candidates]
+        size, work = self.group_size(found), partial(self.polish_group, order)
         if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            polish = partial(self.polish_groups, order, Shared(self.solver))
+            work = partial(self.polish_groups, order, Shared(self.solver))
             size *= max(1, session.engaged() // size)
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
         for batch in batches(len(order), size):
-            found = session.run(partial(polish, batch), found)
+            found = session.run(partial(work, batch), found)
             if found.cut is not None or is_enough([run for run in found.runs if run.finished]):
                 break
         return found
@@ -73,9 +73,9 @@ class PolishStarts:
     def polish_group(self, order: Sequence[int], batch: range, session: Session, found: Found) -> Found:
         """Polish the runs `order[batch]` as one batch."""
         which = order[batch.start : batch.stop]
-        place = Place("polish", batch, len(order), best=min(run.objective for run in found.runs))
+        span = ProgressSpan("polish", batch, len(order), best=min(run.objective for run in found.runs))
         bests = [found.runs[i].best for i in which]
-        return enter_polished(found, which, polish(session, self.solver, bests, self.settings.stopping, place))
+        return enter_polished(found, which, polish_batch(session, self.solver, bests, self.settings.stopping, span))
 
     def polish_groups(
         self, order: Sequence[int], solver: Shared[GaussNewton], batch: range, session: Session, found: Found
@@ -90,7 +90,7 @@ class PolishStarts:
             done, steps = batch.start + sum(map(len, results.values())), stopping.max_sweeps + SETTLING
             return Progress("polish", done * steps, len(order) * steps, len(order) - done)
 
-        results = session.spread(polish_elsewhere, pieces, solver, progress)
+        results = session.map_until_interrupted(polish_elsewhere, pieces, solver, progress)
         if len(results) < len(pieces):
             return replace(found, cut=Status.INTERRUPTED)
         runs = [run for k in sorted(results) for run in results[k]]
@@ -109,23 +109,25 @@ def enter_polished(found: Found, which: Sequence[int], polished: Sequence[Run]) 
     return replace(found, runs=tuple(runs), cut=cut_of(polished))
 
 
-def polish(
-    session: Session, solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, place: Place
+def polish_batch(
+    session: Session, solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, span: ProgressSpan
 ) -> list[Run]:
     """Polish and settle models as one batch."""
     begin = partial(solver.start, Iterates.join(bests))
-    runs = session.loop(solver, begin, stopping, replace(place, after=SETTLING))
-    return settle(session, solver, runs, stopping, place)
+    runs = session.loop(solver, begin, stopping, replace(span, after=SETTLING))
+    return settle(session, solver, runs, stopping, span)
 
 
 def polish_elsewhere(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
     """Polish and settle models in the process of a worker; `began` is a time of day."""
     with single_blas_thread():
-        place = Place("polish", range(len(bests)), len(bests))
-        return polish(session_elsewhere(began), solver, bests, stopping, place)
+        span = ProgressSpan("polish", range(len(bests)), len(bests))
+        return polish_batch(session_elsewhere(began), solver, bests, stopping, span)
 
 
-def settle(session: Session, solver: GaussNewton, runs: Sequence[Run], polished: Stopping, place: Place) -> list[Run]:
+def settle(
+    session: Session, solver: GaussNewton, runs: Sequence[Run], polished: Stopping, span: ProgressSpan
+) -> list[Run]:
     """Make knots and directions of polished runs belong to each other, and knots span just their inputs.
 
     Knots were placed last when directions had not yet come to rest. They are placed anew, all unknowns get a few
@@ -140,7 +142,7 @@ def settle(session: Session, solver: GaussNewton, runs: Sequence[Run], polished:
         final = replace(solver, directions_fixed=last, place_knots_at=frozenset())
         begin = partial(start_anew, final, Iterates.join([run.best for run in settled]))
         before, after = polished.max_sweeps + k * SETTLING_STEPS, SETTLING - (k + 1) * SETTLING_STEPS
-        there = replace(place, before=before, after=after)
+        there = replace(span, before=before, after=after)
         ended = attempt(partial(session.loop, final, begin, stopping, there), list[Run])
         if not ended:
             return [replace(run, status=Status.INTERRUPTED) for run in settled]
@@ -158,7 +160,12 @@ def start_anew(solver: GaussNewton, iterates: Iterates) -> GaussNewtonState:
 def measure_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
     """Runs of a search on other data, with the objective they have on the solver's; what they did is no part of it."""
     nothing = Trace(np.zeros(0), np.zeros(0), ())
-    return [replace(run, objective=float(solver.objective(run.best)[0]), trace=nothing) for run in runs]
+    return [replace(measure_run(solver, run), trace=nothing) for run in runs]
+
+
+def measure_run(solver: GaussNewton, run: Run) -> Run:
+    """A run with the objective that it has on the solver's samples."""
+    return replace(run, objective=float(solver.objective(run.best)[0]))
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ class MeasureAnew:
     """Stage: runs of a search with the objective that they have for the solver.
 
     It differs where the search saw other data than the solver's, and where a penalty counts, which sweeps do not see.
+    In a default fit with Jacobians and without gaps neither is the case, and the runs stay as they are.
     """
 
     solver: GaussNewton
@@ -198,7 +206,7 @@ def is_still_falling(run: Run) -> bool:
     return run.status is Status.OUT_OF_SWEEPS and falls
 
 
-def rank_promising(runs: Sequence[Run]) -> list[int]:
+def polishing_order(runs: Sequence[Run]) -> list[int]:
     """The numbers of runs in the order in which to polish them: by objective, one of each group of like ones first."""
     firsts: list[int] = []
     others: list[int] = []

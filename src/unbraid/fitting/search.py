@@ -16,7 +16,7 @@ import numpy as np
 
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.session import Found, Place, Session, cut_of, session_elsewhere, time_of_day
+from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of, session_elsewhere, time_of_day
 from unbraid.methods import Method
 from unbraid.results.outcome import Status, Trace
 from unbraid.runtime.process import single_blas_thread
@@ -57,8 +57,8 @@ class SearchStarts:
         """Some of the starts as one batch, beside those that were found earlier."""
         rngs = self.rngs[batch.start : batch.stop]
         lowest = min((run.objective for run in found.runs), default=np.inf)
-        place = Place("search", batch, len(self.rngs), best=lowest)
-        runs = session.loop(self.solver, partial(self.solver.random_start, self.rank, rngs), self.stopping, place)
+        span = ProgressSpan("search", batch, len(self.rngs), best=lowest)
+        runs = session.loop(self.solver, partial(self.solver.random_start, self.rank, rngs), self.stopping, span)
         runs = [self.solver.finish(run) for run in runs]
         return Found((*found.runs, *runs), cut=cut_of(runs))
 
@@ -67,7 +67,7 @@ class SearchStarts:
         groups = list(batches(len(self.rngs), min(self.batch_size, -(-len(self.rngs) // workers))))
         began = time_of_day(session.began)
         pieces = [(self.rank, self.rngs[group.start : group.stop], self.stopping, began) for group in groups]
-        runs = session.spread(search_elsewhere, pieces, Shared(self.solver), self.progress)
+        runs = session.map_until_interrupted(search_elsewhere, pieces, Shared(self.solver), self.progress)
         ended = [run for k in sorted(runs) for run in runs[k]]
         return Found(tuple(ended), cut=Status.INTERRUPTED if len(runs) < len(pieces) else cut_of(ended))
 
@@ -101,7 +101,9 @@ class SweepFromModel:
     def __call__(self, session: Session, found: Found) -> Found:
         """The one run that begins at the model."""
         begin = partial(self.solver.start_from, self.model, session.rng)
-        runs = [self.solver.finish(run) for run in session.loop(self.solver, begin, self.stopping, Place("search"))]
+        runs = [
+            self.solver.finish(run) for run in session.loop(self.solver, begin, self.stopping, ProgressSpan("search"))
+        ]
         return Found(tuple(runs), cut=cut_of(runs))
 
 
@@ -120,7 +122,10 @@ class TakeModel:
 
 
 def samples_to_search(samples: SampleSet, method: Method) -> SampleSet:
-    """The samples as a search sees them: without gaps, and without values where the method does not look at them."""
+    """The samples as a search sees them: without gaps, and without values where the method does not look at them.
+
+    It is the same object where nothing changes.
+    """
     if isinstance(samples, Samples):
         samples = samples.as_filled(method.weighted)
     return samples if method.values else samples.without_values()

@@ -1,8 +1,9 @@
-"""How a fit is run: the one place that knows of time limits, progress, checkpoints, Ctrl-C and workers.
+"""How a fit is run: the one place where time limits, progress, checkpoints, Ctrl-C and workers are handled.
 
 A fit is a list of stages. A stage is a function (session, found) -> found, and is made of smaller stages and of loops:
 `Session.run` runs a stage, `Session.loop` drives a solver. Both are units of the journal, so that a killed fit goes on
-behind the last one that was done; and where Ctrl-C comes, both leave what there is by then.
+behind the last one that was done; and where Ctrl-C comes, both leave what there is by then. Stages say what their
+progress is called (`ProgressSpan`), and which pieces of their work can be spread over workers.
 """
 
 from __future__ import annotations
@@ -75,15 +76,20 @@ def sort_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 class Stage(Protocol):
-    """One stage of a fit."""
+    """One stage of a fit: a frozen dataclass with what it needs, called with a session and what was found before.
+
+    It loops with `session.loop`, and runs smaller stages with `session.run`. Both are units of the journal, which are
+    known by their order: a stage does the same in the same order whenever it is given the same. What it returns is
+    written to checkpoints, so it is made of data classes of this library. Where `found.cut` is set, it was cut short.
+    """
 
     def __call__(self, session: Session, found: Found, /) -> Found:
         """What the stage makes of what was found before."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a loop stands in its phase, for progress.
+class ProgressSpan:
+    """The span of a phase's progress that a loop covers.
 
     Attributes
     ----------
@@ -182,16 +188,16 @@ class Session:
                 found = self.run(stage, found)
         return found
 
-    def loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, place: Place) -> list[Run]:
+    def loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, span: ProgressSpan) -> list[Run]:
         """Drive a solver from the state that `begin` gives until every start has ended: one run per start."""
-        return self.journal.unit(partial(self._loop, solver, begin, stopping, place))
+        return self.journal.unit(partial(self._loop, solver, begin, stopping, span))
 
-    def _loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, place: Place) -> list[Run]:
-        loop: Loop = self.journal.resumed(solver) or Loop.begin(begin(), len(place.batch), stopping, solver.resolution)
+    def _loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, span: ProgressSpan) -> list[Run]:
+        loop: Loop = self.journal.resumed(solver) or Loop.begin(begin(), len(span.batch), stopping, solver.resolution)
 
         def drive() -> list[Run]:
             for _ in loop.sweeps(solver):
-                self.tell(lambda: place.progress(loop))
+                self.tell(lambda: span.progress(loop))
                 if self.out_of_time(stopping):
                     loop.stop(Status.OUT_OF_TIME)
                 elif loop.active.size and self.journal.due():
@@ -204,7 +210,7 @@ class Session:
         """How many pieces of work to begin together: as many as in an earlier run, where the journal is of one."""
         return self.journal.unit(lambda: 1 if self.workers is None else self.workers.count)
 
-    def map(
+    def map_all(
         self,
         function: Callable[..., Result],
         pieces: Sequence[tuple[Any, ...]],
@@ -242,7 +248,7 @@ class Session:
         if self.callback is not None:
             self.callback(progress())
 
-    def spread(
+    def map_until_interrupted(
         self,
         function: Callable[..., Result],
         pieces: Sequence[tuple[Any, ...]],
@@ -251,21 +257,22 @@ class Session:
     ) -> dict[int, Result]:
         """Results of function(shared.value, *piece) by the workers, by the number of the piece.
 
-        After Ctrl-C they are those there are. `tell` makes progress of the results so far.
+        For the pieces of one stage, which is a unit of the journal itself: after Ctrl-C the results are those there
+        are. `tell` makes progress of the results so far.
         """
-        found: dict[int, Result] = {}
+        results: dict[int, Result] = {}
         assert self.workers is not None
         workers = self.workers
 
         def enter(k: int, result: Result) -> None:
-            found[k] = result
-            self.tell(lambda: tell(found))
+            results[k] = result
+            self.tell(lambda: tell(results))
 
         def work() -> dict[int, Result]:
             workers.each(function, pieces, enter, shared)
-            return found
+            return results
 
-        return attempt(work, lambda: found or None)
+        return attempt(work, lambda: results or None)
 
 
 def session_elsewhere(began: float) -> Session:

@@ -20,7 +20,7 @@ import numpy as np
 from unbraid.bases.smoothing import REACH, PlacedSmoothing
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import join_traces, start_anew
-from unbraid.fitting.session import Found, Place, Session, cut_of
+from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.cross_validation import cross_validate
 from unbraid.kernels.quadratics import unit_diagonal
@@ -58,19 +58,19 @@ class ChooseSmoothing:
         return found
 
     def choose(self, k: int, session: Session, found: Found) -> Found:
-        """One round: strengths and λ anew, then steps. In the last one directions stay, so that knots end in place."""
+        """One round: strengths and λ anew, then steps. In the last one directions stay, so that knots end in span."""
         solver, run, last = self.levels.solver_at(self.solver, found.level), found.best, k == ROUNDS - 1
         stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=self.max_seconds)
-        place = Place("smooth", before=k * STEPS, after=(ROUNDS - k - 1) * STEPS)
+        span = ProgressSpan("smooth", before=k * STEPS, after=(ROUNDS - k - 1) * STEPS)
         coupling = balance_noise(solver, run.best) if self.coupling_open else solver.coupling
         final = replace(solver, coupling=coupling, directions_fixed=last, place_knots_at=frozenset())
 
         def begin() -> GaussNewtonState:
             total = ROUNDS * STEPS
-            session.tell(lambda: Progress(place.phase, place.before, total, 1, run.objective))  # this takes longest
+            session.tell(lambda: Progress(span.phase, span.before, total, 1, run.objective))  # this takes longest
             return start_anew(final, with_strengths(run.best, choose_strengths(final, run.best)))
 
-        [after] = session.loop(final, begin, stopping, place)
+        [after] = session.loop(final, begin, stopping, span)
         cut = cut_of([after])
         after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
         if last and cut is None:

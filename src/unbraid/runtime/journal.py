@@ -23,7 +23,7 @@ class Journal:
         return compute()
 
     def began(self, at: float) -> float:
-        """Start time of a clock (`time.perf_counter`), moved back by the seconds used before an interruption."""
+        """Start time of a clock (`time.perf_counter`), moved back by the seconds spent on it in earlier runs."""
         return at
 
     def generator(self, rng: object) -> np.random.Generator:

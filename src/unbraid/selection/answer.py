@@ -69,22 +69,15 @@ class Selection:
         max_memory: int | float | str | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
-        request = self.request(starts, max_memory)
+        request = self.request(Request(rank="auto", starts=starts, max_memory=max_memory))
         check_fit(self.problem, request)
         journal = journal_at(checkpoint, self.problem, rng, {**request.settings(), "cluster": client is not None})
         with Session.open(journal, rng, callback, workers_for(1, client)) as session:
             return self.fit_in(session, request)
 
-    def request(self, starts: int, max_memory: int | float | str | None = None) -> Request:
-        """What a fit with the recommended settings asks for."""
-        return Request(
-            rank=self.recommended.rank,
-            basis=self.recommended.basis,
-            constraint=self.constraint,
-            method=replace(self.method, coupling=self.recommended.coupling),
-            starts=starts,
-            max_memory=max_memory,
-        )
+    def request(self, asked: Request) -> Request:
+        """What was asked for, with the recommended settings."""
+        return self.recommended.request(replace(asked, constraint=self.constraint), self.method)
 
     def fit_in(self, session: Session, request: Request) -> Fit:
         """The fit that `request` asks for, in a session; the reason is the first of its notes."""

@@ -59,7 +59,7 @@ class Path:
         while batch := list(itertools.islice(waiting, self._engage())):
             self.trying = batch[-1].rank
             self._tell()  # the first fit of a rank takes longest
-            self.rows += self.measure(batch)
+            self.rows += self.cross_validate(batch)
             for rank in self._complete():
                 self._judge(rank)
                 if self.ended:
@@ -67,12 +67,12 @@ class Path:
                     return True
         return True
 
-    def measure(self, several: Sequence[Settings], init: DecoupledModel | None = None) -> list[Row]:
+    def cross_validate(self, several: Sequence[Settings], init: DecoupledModel | None = None) -> list[Row]:
         """Candidates with their held-out errors. `init` takes the place of random starts."""
         folds, session, tick = self.validation.folds, self.session, self._count
-        fits = session.map(Validation.fit, [(one, init) for one in several], self.shared, tick)
+        fits = session.map_all(Validation.fit, [(one, init) for one in several], self.shared, tick)
         pieces = [(one, fit.model, k) for one, fit in zip(several, fits, strict=True) for k in range(folds)]
-        parts = session.map(Validation.held_out, pieces, self.shared, tick)
+        parts = session.map_all(Validation.held_out, pieces, self.shared, tick)
         shares = [parts[i * folds : (i + 1) * folds] for i in range(len(several))]
         return [self.validation.row(*one) for one in zip(several, fits, shares, strict=True)]
 
@@ -110,7 +110,7 @@ class Path:
         settings = finer(self.validation.problem, kept, new)
         if clearly_better(new, kept) or settings.basis.size > self.validation.least_training:
             return True
-        [instead] = self.measure([settings], kept.fit.model)
+        [instead] = self.cross_validate([settings], kept.fit.model)
         self.finer.append(instead)
         return not as_good(instead, new)
 

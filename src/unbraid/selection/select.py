@@ -123,7 +123,7 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
     candidates = question.candidates(samples)
     fold = session.rng.permutation(samples.S) % question.folds
     seed = int(session.rng.integers(2**62))
-    validation = Validation(samples, question.constraint, question.method, question.request.starts, fold, seed)
+    validation = Validation(samples, question.request, fold, seed)
     path = Path(validation, candidates, question.ranks is None, session)
     complete = attempt(path.walk, lambda: False if path.rows else None)
     chosen = simplest(path.rows, path.best)
@@ -152,7 +152,7 @@ def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:
         fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
         fit = replace(fit, notes=(selection.reason, *fit.notes))
     else:
-        best = selection.request(request.starts, request.max_memory)
+        best = selection.request(request)
         check_fit(problem, best)
         fit = selection.fit_in(session.anew(), best)
     return replace(fit, asked=request, problem=problem, seconds=session.seconds())

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.bases import Basis
-from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive, spreads
 from unbraid.fitting.fit_rank import check_fit, fit_rank
@@ -56,6 +55,11 @@ class Settings:
     rank: int
     basis: Basis
     coupling: Coupling
+
+    def request(self, asked: Request, method: Method) -> Request:
+        """What was asked for, with these settings, and a method with this λ."""
+        method = replace(method, coupling=self.coupling)
+        return replace(asked, rank=self.rank, basis=self.basis, method=method, polish=None)
 
 
 class HeldOut(NamedTuple):
@@ -128,12 +132,10 @@ def standard_error(numbers: Array) -> float:
 
 @dataclass(frozen=True)
 class Validation:
-    """What all candidates share: samples, constraint, method, and who is held out when."""
+    """What all candidates share: samples, what is asked of every fit, and who is held out when."""
 
     problem: Problem
-    constraint: Constraint | Sequence[Constraint | None] | None
-    method: Method
-    starts: int
+    asked: Request
     fold: IndexArray
     seed: int
 
@@ -176,14 +178,7 @@ class Validation:
 
     def _request(self, settings: Settings, init: DecoupledModel | None, steps: int) -> Request:
         """What a quick fit of so many steps asks for."""
-        return Request(
-            rank=settings.rank,
-            basis=settings.basis,
-            constraint=self.constraint,
-            method=quick(replace(self.method, coupling=settings.coupling), steps),
-            starts=self.starts,
-            init=init,
-        )
+        return replace(settings.request(self.asked, quick(self.asked.method_used, steps)), init=init)
 
 
 def fit_alone(problem: Problem, request: Request, rng: np.random.Generator | None = None) -> Fit:

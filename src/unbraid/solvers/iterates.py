@@ -22,7 +22,11 @@ State = TypeVar("State", bound=Batch)
 
 @dataclass(frozen=True)
 class Iterates(Batch):
-    """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K)."""
+    """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K).
+
+    `a` are coordinates of the branches in the basis as it is placed. There is no bias: where a model has one, it is the
+    mean of the residuals, which `translate.finish_run` sets at the end.
+    """
 
     W0: Array
     W1: Array

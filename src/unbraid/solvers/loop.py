@@ -1,6 +1,6 @@
 """The only loop: it drives every iterative solver, for all starts of a batch at once.
 
-A solver has a pure `step` and a `measure`; stopping rules, the best iterate and traces live here and nowhere else. A
+A solver has a pure `step` and a `measure`; rules on objectives, the best iterate and traces live here. A
 start that is done leaves the batch. Whoever runs the loop (`fitting.session`) has a say after every sweep: progress,
 time limits, Ctrl-C and checkpoints are handled there.
 """
@@ -33,7 +33,7 @@ class Stopping:
     target
         Done when the relative objective is at most this. None: no target.
     max_seconds
-        Time limit for all starts together. None: no limit.
+        Time limit for all starts together, which whoever runs the loop sees to. None: no limit.
     patience
         See `tolerance`.
     """

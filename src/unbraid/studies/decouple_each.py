@@ -14,9 +14,9 @@ from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError
-from unbraid.fitting.conclude import Case
+from unbraid.fitting.case import Case
 from unbraid.fitting.request import Request
-from unbraid.fitting.session import Place, Session
+from unbraid.fitting.session import Found, ProgressSpan, Session
 from unbraid.methods import AlternatingMethod
 from unbraid.results.fit import Fit
 from unbraid.runtime.process import single_blas_thread
@@ -50,6 +50,6 @@ def decouple_each(
     session = Session()
     with single_blas_thread():
         begin = partial(solver.random_start, rank, [rng.spawn(1)[0] for rng in rngs])
-        runs = session.loop(solver, begin, method.stopping, Place("search", range(len(problems)), len(problems)))
-        fits = [case.conclude(run, [run], None) for case, run in zip(cases, runs, strict=True)]
+        runs = session.loop(solver, begin, method.stopping, ProgressSpan("search", range(len(problems)), len(problems)))
+        fits = [case.conclude(Found((run,))) for case, run in zip(cases, runs, strict=True)]
     return [replace(fit, seconds=session.seconds()) for fit in fits]

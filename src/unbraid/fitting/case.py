@@ -1,15 +1,14 @@
-"""The end of a fit: what the stages found, as a `Fit` in the user's units."""
+"""A problem as it is solved, and the end of it: what the stages found, as a `Fit` in the user's units."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.fitting.request import Request
-from unbraid.fitting.session import CUTS
+from unbraid.fitting.session import CUTS, Found
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import notes_on
@@ -32,13 +31,14 @@ class Case:
         scaled = request.method_used.scaled
         return cls(problem, request, Units.balanced(problem) if scaled else Units.as_given(problem))
 
-    def conclude(self, best: Run, starts: Sequence[Run], cut: Status | None) -> Fit:
+    def conclude(self, found: Found) -> Fit:
         """The best run as a model, and how all starts ended; `seconds` are still to come."""
         problem, request, method = self.problem, self.request, self.request.method_used
+        best, starts = found.best, found.every_start
         model = finish_run(problem, self.units, request.basis_used, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
         summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
-        status = ending(problem, best.status if cut is None else cut)
+        status = ending(problem, best.status if found.cut is None else found.cut)
         unknowns = request.unknowns(problem)
         return Fit(
             model=model,
