@@ -15,9 +15,17 @@ TESTS = Path(__file__).parent
 for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py and its like, and the plain twin of a sweep
     sys.path.insert(0, str(shared))
 
+LONG = ("docs/test_site.py", "docs/test_command_line.py", "docs/test_pages.py", "studies/test_reproduction.py")
+"""Files with tests of many seconds. They come first: one of them begun last would be waited for by all."""
+
 settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize="CI" in os.environ, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, the others in the order they have."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
 
 
 @pytest.fixture(autouse=True, scope="session")

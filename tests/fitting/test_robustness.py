@@ -103,7 +103,7 @@ def test_hard_data_end_in_a_finite_model_and_a_true_status(
 ) -> None:
     whole, rank, basis = hard()
     problem = ub.Problem(whole.X, whole.F if "F" in given else None, whole.J if "J" in given else None)
-    fit = ub.decouple(problem, rank, basis=basis, constraint=constraint, starts=4, rng=0)
+    fit = ub.decouple(problem, rank, basis=basis, constraint=constraint, starts=2, rng=0)
     assert np.isfinite(fit.model(problem.X)).all()
     assert np.isfinite(fit.model.jacobian(problem.X)).all()
     assert np.isfinite(fit.objective)
