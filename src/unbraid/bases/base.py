@@ -114,7 +114,7 @@ class Placement(ABC):
 
     @abstractmethod
     def at(self, u: Array) -> Any:
-        """Prepare inputs u (..., S), all inside the domain, for `evaluate` and `normal_equations`."""
+        """Prepare inputs u (..., S) for `evaluate` and `normal_equations`; outside the domain the last pieces go on."""
 
     @abstractmethod
     def evaluate(self, a: Array, at: Any, derivative: int = 0) -> Array:
@@ -126,7 +126,7 @@ class Placement(ABC):
 
     @abstractmethod
     def design(self, u: Array, derivative: int = 0) -> Array:
-        """The dense design matrix (..., S, K): for tests, small problems and exposition."""
+        """The dense design matrix (..., S, K) of the functions, or of their derivatives, at inputs u."""
 
     @abstractmethod
     def normal_equations(

@@ -1,4 +1,4 @@
-"""Algorithm 3: the branches' functions nearest to given slopes G and values R.
+"""Algorithm 3 of CMTF-BSD (docs/method.md): the branches' functions nearest to given slopes G and values R.
 
 For every branch j,  min over c_j of ‖G_j - B_j c_j‖² + λ ‖R_j - B̃_j c_j‖², with c_j in a cone if the
 branch is constrained.
@@ -17,7 +17,7 @@ from unbraid.bases.constraints import Constraint, NonNegative
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.quadratics import minimise, minimise_nonnegative
 
-SETTLE = 1e-13
+TIE_BREAK = 1e-13
 """Relative ridge on roughness; decides only coefficients that the data do not determine."""
 
 
@@ -189,7 +189,7 @@ def solve_group(
     gram, right, mean = normal.gram, normal.right, normal.total / weight
     size = right.shape[-1]
     level = np.einsum("...kk->...", gram)[..., None, None] / size
-    gram += (SETTLE * level) * placement.roughness()
+    gram += (TIE_BREAK * level) * placement.roughness()
     if constraint is None or constraint.order > 0:
         # A constant costs nothing in the slopes. Its best value is known, mean(g) = mean(R), and saying
         # so in a term of the size of the others keeps the system well conditioned for small λ and for λ = 0.

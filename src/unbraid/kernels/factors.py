@@ -1,4 +1,4 @@
-r"""The linear steps of a coupled factorisation: Algorithm 1, lines 4 to 9.
+r"""The linear steps of a coupled factorisation: Algorithm 1 of CMTF-BSD (docs/method.md), lines 4 to 9.
 
 Shapes: W0 (..., r, m), W1 (..., n, r), G and R (..., S, r), F (S, n). J is (S, n·m), one row a
 sample, in the user's units and memory; `weight` (n·m,) turns it into the solver's units without

@@ -1,7 +1,7 @@
-r"""Alternating projections: Algorithm 1 and its relatives.
+r"""Alternating projections: Algorithm 1 of CMTF-BSD (docs/method.md) and its relatives.
 
-A sweep updates W1, W0, G and R by linear least squares as if the factors were free, then projects G and R
-onto what r univariate functions of u = W0 x can produce. The solver is a composition: which minimiser
+A sweep updates W1, W0, G = g'(u) and R = g(u) by linear least squares as if the factors were free, then projects G
+and R onto what r univariate functions of u = W0 x can produce. The solver is a composition: which minimiser
 the G and R steps take (`anchored`), the projection (basis and constraints), the gauge (`unit_rows`),
 the coupling λ, whether the model carries an output offset, and how evenly knots are spaced.
 """
@@ -157,7 +157,7 @@ class AlternatingProjection:
         values = factors.misfit(state.FR, state.RR, W1, data.values_norm)
         return Measure((jacobian + self.coupling.final * values) / scale, jacobian / scale)
 
-    def settled(self, state: SweepState) -> bool:
+    def may_converge(self, state: SweepState) -> bool:
         """Whether λ has reached its final value."""
         return self.coupling.at(state.sweep) == self.coupling.final
 

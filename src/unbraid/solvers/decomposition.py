@@ -91,7 +91,7 @@ class Decomposition:
         misfit = factors.misfit(CT, gram, state.W1, self.samples.jacobian_norm) / self.samples.norm
         return Measure(misfit, misfit)
 
-    def settled(self, state: DecompositionState) -> bool:
+    def may_converge(self, state: DecompositionState) -> bool:
         """Always true: the objective has one form only."""
         return True
 

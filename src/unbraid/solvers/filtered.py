@@ -98,7 +98,7 @@ class Filtered:
             objective.append(float(np.sum(residual**2)) * self._jacobian_share + values * self._values_share + smooth)
         return Measure(np.array(objective), np.array(jacobian))
 
-    def settled(self, state: FilteredState) -> bool:
+    def may_converge(self, state: FilteredState) -> bool:
         """Always true: the objective has one form only."""
         return True
 

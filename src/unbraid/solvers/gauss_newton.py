@@ -116,7 +116,7 @@ class GaussNewton:
         """The relative objective of given models, (B,)."""
         return self._measured(self.linearised(iterates))[1] / self.samples.norm
 
-    def settled(self, state: GaussNewtonState) -> BoolArray:
+    def may_converge(self, state: GaussNewtonState) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""
         placed = state.steps > max(self.place_knots_at, default=-1)
         return (state.moved | (state.damping >= MOST_DAMPING)) & placed

@@ -69,7 +69,7 @@ class Solver(Protocol[State]):
     def measure(self, state: State) -> Measure:
         """How good the state is."""
 
-    def settled(self, state: State) -> BoolArray | bool:
+    def may_converge(self, state: State) -> BoolArray | bool:
         """Whether a small change now means convergence: the objective has its final form, and a step was made."""
 
     def iterates(self, state: State) -> Iterates:

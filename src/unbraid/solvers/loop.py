@@ -185,7 +185,7 @@ class Loop:
             measure = solver.measure(self.state)
         self.record.events += [(int(self.active[i]), event) for i, event in events]
         self.record.add(self.active, solver.iterates(self.state), measure)
-        endings = self.judge.endings(self.active, measure.objective, solver.settled(self.state))
+        endings = self.judge.endings(self.active, measure.objective, solver.may_converge(self.state))
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
