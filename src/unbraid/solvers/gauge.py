@@ -1,4 +1,4 @@
-"""Algorithm 2 of CMTF-BSD (docs/method.md): fix the scale between W0 and W1, and wake branches whose direction vanished."""
+"""Algorithm 2 of CMTF-BSD (docs/method.md): fix the scale between W0 and W1, and wake branches without a direction."""
 
 from __future__ import annotations
 
