@@ -9,7 +9,7 @@ the coupling λ, whether the model carries an output offset, and how evenly knot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -143,7 +143,7 @@ class AlternatingProjection:
         """The functions a (B, r, K) of a sweep: G and R as if they were free, projected branch by branch."""
         data = state.samples
         free = FreeStep(data.weight, placed.W0, W1, coupling, state.mean if self.offset else None)
-        before = state.evaluated if self.anchored else None
+        before = state.evaluated if self._looks_back(state.iterates) else None
         near = data.sum(free_targets, placed, before, free, width=W1.shape[-1])
         return self.projection.nearest(placed.placement, near, coupling if data.has_values else 0.0)
 
@@ -180,7 +180,13 @@ class AlternatingProjection:
         if self.offset and RR is not None and mean is not None:
             RR = RR - data.size * (mean.mT @ mean)
         gram = sums.GG * (W0 @ W0.mT)
+        if not self._looks_back(evaluated.iterates):
+            evaluated = replace(evaluated, parts=None)
         return SweepState(data, evaluated, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
+
+    def _looks_back(self, it: Iterates) -> bool:
+        """Whether the G and R steps of the next sweep look at the slopes and values of these models."""
+        return self.anchored and (factors.slopes_are_open(it.W1, it.W0) or factors.values_are_open(it.W1))
 
     def _outer(self, state: SweepState, coupling: float) -> Array:
         """The W1 step, from Jacobians and values."""
