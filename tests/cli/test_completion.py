@@ -91,7 +91,7 @@ def test_the_command_answers_as_each_shell_asks(shell: str, words: str, current:
         [sys.executable, "-m", "unbraid"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, COMPLETION_VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": current},
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -115,7 +115,7 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
         ["bash", "-c", script],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
     )
     assert (done.returncode, done.stderr) == (0, "")

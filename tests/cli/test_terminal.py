@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import time
@@ -47,18 +48,19 @@ def see(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None) -> None:
     monkeypatch.setattr(bars, "sys", SimpleNamespace(stderr=stream))
 
 
-def shown(stream: Terminal, text: str) -> bool:
+def shown(stream: Terminal, pattern: str) -> bool:
     """Whether it comes to stand on the terminal, which another thread draws on."""
-    end = time.monotonic() + 30.0
-    while text not in stream.getvalue() and time.monotonic() < end:
+    end = time.monotonic() + 300.0
+    while not re.search(pattern, stream.getvalue()) and time.monotonic() < end:
         time.sleep(0.01)
-    return text in stream.getvalue()
+    return re.search(pattern, stream.getvalue()) is not None
 
 
 # Bars.
 
 
-def test_quick_work_draws_nothing(terminal: Terminal) -> None:
+def test_quick_work_draws_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bars, "DRAWN_AFTER", 600.0)  # on any machine this is quick
     with bars.progress_bar("Working") as callback:
         assert callback is not None
         callback(Progress("search", 1, 2))
@@ -78,7 +80,8 @@ def test_longer_work_draws_a_bar_with_the_time_left_and_takes_it_away(
         callback(Progress("search", 1, 100, 4, 0.5))
         time.sleep(0.02)
         callback(Progress("search", 50, 100, 4, 0.25))
-        assert shown(terminal, "at most 0:01 left, best 0.25, Ctrl-C keeps the best")
+        assert shown(terminal, r"at most \d+:\d\d left, best 0\.25, Ctrl-C keeps the best")
+        assert "0:00 left" not in terminal.getvalue()
         assert "Searching" in terminal.getvalue()
     assert terminal.getvalue().endswith("\x1b[2K"), "the line is erased"
 
@@ -172,7 +175,7 @@ def inspect(model: Path, stdout: int, *options: str) -> subprocess.CompletedProc
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -202,7 +205,7 @@ def test_ctrl_c_while_python_is_importing_is_one_sentence(tmp_path: Path) -> Non
         [sys.executable, "-m", "unbraid_command", "--help"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])},
     )
@@ -213,7 +216,7 @@ def test_ctrl_c_while_python_is_importing_is_one_sentence(tmp_path: Path) -> Non
 def test_an_error_of_unbraid_itself_is_a_traceback_and_exit_code_1() -> None:
     code = "from unbraid.cli import inspect, main; inspect.DecoupledModel = None; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "inspect", "model.npz"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, "inspect", "model.npz"], capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Traceback")
@@ -221,7 +224,7 @@ def test_an_error_of_unbraid_itself_is_a_traceback_and_exit_code_1() -> None:
 
 def test_the_command_starts_where_the_launcher_says() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "unbraid_command", "--version"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "unbraid_command", "--version"], capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stdout) == (0, f"unbraid {ub.__version__}\n")
 
