@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,20 @@ class Counting:
         self.calls += 1
         if self.calls == self.last:
             raise self.error
+
+
+class CtrlC(Counting):
+    """Ctrl-C at the first call from the given one on at which starts are at work, or at which none is any more."""
+
+    def __init__(self, first: int, at_work: bool = True) -> None:
+        super().__init__()
+        self.first, self.at_work = first, at_work
+
+    def __call__(self, progress: Any, *_: object) -> None:
+        self.calls += 1
+        if self.calls >= self.first and (progress.running > 0) == self.at_work:
+            self.first = sys.maxsize  # once
+            raise KeyboardInterrupt
 
 
 @cache

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from clocks import Clock
-from interrupted_fits import Counting, KilledError, killed, undisturbed
+from interrupted_fits import Counting, CtrlC, KilledError, killed, undisturbed
 from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.cli import app
 from unbraid.errors import SettingError
@@ -92,10 +92,18 @@ def test_ctrl_c_returns_the_best_so_far_and_the_next_run_goes_on(name: str, afte
     path, rest, whole = tmp_path / "fit.checkpoint", Counting(), Counting()
     fitted(name, callback=whole)
     after = min(after, whole.calls - 2)
-    fit = fitted(name, path, Counting(after, KeyboardInterrupt))
+    pressed = CtrlC(after)
+    fit = fitted(name, path, pressed)
     assert fit.status is Status.INTERRUPTED
     assert bits(fitted(name, path, rest)) == undisturbed(name)
-    assert rest.calls <= whole.calls - after + 2
+    assert rest.calls <= whole.calls - pressed.calls + 2
+
+
+@pytest.mark.xfail(strict=True, reason="Ctrl-C is lost in the call after the last start of a stage has ended")
+@pytest.mark.parametrize("name", ["values", "smoothing"])
+def test_ctrl_c_between_two_stages_is_heard(name: str) -> None:
+    """Which call that is depends on rounding; in it the fit goes on to its end and says that it has converged."""
+    assert fitted(name, callback=CtrlC(1, at_work=False)).status is Status.INTERRUPTED
 
 
 # %% The command line
