@@ -99,10 +99,9 @@ def test_ctrl_c_returns_the_best_so_far_and_the_next_run_goes_on(name: str, afte
     assert rest.calls <= whole.calls - pressed.calls + 2
 
 
-@pytest.mark.xfail(strict=True, reason="Ctrl-C is lost in the call after the last start of a stage has ended")
 @pytest.mark.parametrize("name", ["values", "smoothing"])
 def test_ctrl_c_between_two_stages_is_heard(name: str) -> None:
-    """Which call that is depends on rounding; in it the fit goes on to its end and says that it has converged."""
+    """Which call that is depends on rounding: the one after the last start of a stage has ended."""
     assert fitted(name, callback=CtrlC(1, at_work=False)).status is Status.INTERRUPTED
 
 

@@ -8,7 +8,7 @@ time limits, Ctrl-C and checkpoints are handled there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -199,8 +199,13 @@ class Loop:
             self.active = self.active[:0]
 
     def interrupted(self) -> list[Run] | None:
-        """One run per start, ended by Ctrl-C where it was at work; None before the first sweep."""
+        """One run per start, ended by Ctrl-C where it was at work; None before the first sweep.
+
+        Where all had ended just before, the last one tells of it: what follows must not begin.
+        """
         if self.record.running is None:
             return None
+        heard = bool(self.active.size)
         self.stop(Status.INTERRUPTED)
-        return self.record.runs()
+        *others, last = self.record.runs()
+        return [*others, last if heard else replace(last, status=Status.INTERRUPTED)]
