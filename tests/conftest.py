@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # before NumPy is imported: tests have a core each, matrices are small
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: a core is all that a test has
 os.environ["MPLBACKEND"] = "agg"  # no picture looks for a display
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
 TESTS = Path(__file__).parent
