@@ -3,8 +3,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# one worker more than cores: tests that wait, for a browser or a cluster, leave a core idle
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help demo test verify lint docs clean
@@ -21,7 +19,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/unbraid demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 verify: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m verify -n auto --dist worksteal tests
