@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit, fit_rank
-from unbraid.fitting.request import Request
+from unbraid.fitting.request import Request, seed_of
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -105,7 +104,7 @@ def decouple(
         polish=polish,
         starts=starts,
         init=init,
-        seed=int(rng) if isinstance(rng, Integral) else None,
+        seed=seed_of(rng),
         compress=compress,
         max_memory=max_memory,
     )

@@ -194,3 +194,10 @@ def test_a_fit_whose_rank_is_found_is_made_as_it_was_asked_for() -> None:
     assert fit.model.rank == 1
     assert not any(reduced in note for note in fit.notes)
     assert any(reduced in note for note in ub.decouple(problem, "auto", starts=2, rng=0).notes)
+
+
+def test_the_fit_of_a_selection_remembers_its_seed() -> None:
+    problem, _ = ub.datasets.random_system(n=2, m=3, r=1, S=60, rng=0)
+    fit = ub.select(problem, ranks=[1], starts=1, rng=0).fit(starts=1, rng=3)
+    assert fit.asked is not None
+    assert (fit.asked.rank, fit.asked.starts, fit.asked.seed) == (1, 1, 3)

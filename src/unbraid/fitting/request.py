@@ -150,6 +150,11 @@ class Request:
         return count_unknowns(problem, self.rank_used, self.basis_used)
 
 
+def seed_of(rng: object) -> int | None:
+    """The seed that `rng` is, if it is a whole number; None where only the same generator repeats a fit."""
+    return int(rng) if isinstance(rng, Integral) else None
+
+
 def count_unknowns(problem: Problem, rank: int, basis: Basis) -> int:
     """How many numbers a model has, beside its bias and what scaling leaves open."""
     return rank * (problem.n + problem.m - 1 + basis.size - 1)

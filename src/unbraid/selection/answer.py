@@ -13,7 +13,7 @@ from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit, fit_rank
-from unbraid.fitting.request import Request
+from unbraid.fitting.request import Request, seed_of
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -69,7 +69,7 @@ class Selection:
         max_memory: int | float | str | None = None,
     ) -> Fit:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
-        request = self.request(Request(rank="auto", starts=starts, max_memory=max_memory))
+        request = self.request(Request(rank="auto", starts=starts, seed=seed_of(rng), max_memory=max_memory))
         check_fit(self.problem, request)
         journal = journal_at(checkpoint, self.problem, rng, {**request.settings(), "cluster": client is not None})
         with Session.open(journal, rng, callback, workers_for(1, client)) as session:
