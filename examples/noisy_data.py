@@ -54,7 +54,7 @@ plt.show()
 # found less well than the others.
 #
 # What counts is the error on fresh points, without noise. Beside it a Gaussian process
-# with a length scale for each input, and a linear model. The system above and two others:
+# with a length scale for each input, and a linear model. The system above and another:
 
 # length scales of inputs that do nothing grow without bound
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -76,7 +76,7 @@ def errors(problem, points, values, models):
     }
 
 
-for seed in (0, 1, 2):
+for seed in (0, 1):
     problem, truth, fresh = measured(seed)
     of_sines = errors(problem, fresh, truth(fresh)[:, 0], {"unbraid": fitted(seed).model})
     line = ", ".join(f"{name} {error:.1f} %" for name, error in of_sines.items())
@@ -110,7 +110,7 @@ for name, error in of_friedman.items():
 
 figure, panels = plt.subplots(1, 2, figsize=(9.0, 2.8), layout="constrained")
 for panel, title, found in (
-    (panels[0], "three directions in six inputs (system 2)", of_sines),
+    (panels[0], "three directions in six inputs (system 1)", of_sines),
     (panels[1], "Friedman's function", of_friedman),
 ):
     colours = ["#0072B2" if "unbraid" in name else "#999999" for name in found]

@@ -84,7 +84,7 @@ for name, (method, basis) in contenders.items():
 # ----------------------------
 # Errors at the samples' own points, three draws of them:
 
-dfs = [6, 8, 12, 20, 28]
+dfs = [6, 8, 12, 20]
 draws = [ub.datasets.trig(S=100, rng=seed)[0] for seed in range(3)]
 printed = ub.methods.dejonghe2025(coupling=1e-4)
 
@@ -97,7 +97,7 @@ def worst(problem, df, **settings):
 figure, panel = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, method, starts, look in (
     ("CMTF-BSD as printed, one start", printed, 1, "s--"),
-    ("the default", None, 8, "o-"),
+    ("the default", None, 4, "o-"),
 ):
     errors = [
         [worst(draw, df, method=method, starts=starts) for draw in draws] for df in dfs

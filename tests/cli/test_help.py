@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,10 @@ def test_help_is_plain_text_of_80_columns(command: str) -> None:
 @pytest.mark.parametrize(
     "line", [line for command in COMMANDS if command != "completion" for line in examples(command)]
 )
-def test_the_examples_are_accepted(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_are_accepted(line: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments are read and checked, and files are found; long work is not done."""
-    prepare(tmp_path, monkeypatch)
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
 
     def enough(*_: Any, **__: Any) -> None:
         raise click.exceptions.Exit(0)
@@ -81,22 +83,24 @@ def test_the_examples_are_accepted(line: str, tmp_path: Path, monkeypatch: pytes
     assert result.exit_code == 0, result.output
 
 
-def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that examples name."""
-    monkeypatch.chdir(folder)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that examples name."""
+    folder = tmp_path_factory.mktemp("files")
     problem, _ = ub.datasets.trig(S=40, rng=0)
     arrays = parts(problem)
-    SAMPLES_FIRST["samples.npz"](Path("samples.npz"), arrays)
-    SAMPLES_FIRST["samples.npz"](Path("points.npz"), arrays)
-    SAMPLES_FIRST["samples"](Path("folder"), arrays)
+    SAMPLES_FIRST["samples.npz"](folder / "samples.npz", arrays)
+    SAMPLES_FIRST["samples.npz"](folder / "points.npz", arrays)
+    SAMPLES_FIRST["samples"](folder / "folder", arrays)
     for letter, array in arrays.items():
-        np.save(f"{letter}.npy", array)
+        np.save(folder / f"{letter}.npy", array)
     many = {"X": arrays["X"], "F": np.tile(arrays["F"], (1, 5))[:, :9]}
     named = {"X": arrays["X"], "F": arrays["F"], "U": arrays["X"], "Y": arrays["F"]}
-    next(iter(MATLAB.values()))(Path("samples.mat"), named)
-    next(iter(MATLAB.values()))(Path("points.mat"), arrays)
-    TABLES["samples.csv"](Path("samples.csv"), many)
-    TABLES["samples.csv"](Path("points.csv"), arrays)
-    TABLES["samples.csv"](Path("fresh.csv"), arrays)
-    TABLES["samples.parquet"](Path("samples.parquet"), arrays)
-    ub.decouple(problem, 2, starts=1, rng=0).model.save("model.npz")
+    next(iter(MATLAB.values()))(folder / "samples.mat", named)
+    next(iter(MATLAB.values()))(folder / "points.mat", arrays)
+    TABLES["samples.csv"](folder / "samples.csv", many)
+    TABLES["samples.csv"](folder / "points.csv", arrays)
+    TABLES["samples.csv"](folder / "fresh.csv", arrays)
+    TABLES["samples.parquet"](folder / "samples.parquet", arrays)
+    ub.decouple(problem, 2, starts=1, rng=0).model.save(folder / "model.npz")
+    return folder

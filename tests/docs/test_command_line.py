@@ -40,6 +40,7 @@ def typed(line: str) -> str:
 def test_the_page_runs_and_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One test: commands follow one another, and tests may be spread over processes."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unbraid.cli.reproduce.QUICK_TRIG_DFS", (12, 20))  # half of the cells
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     for code in SETUP:
         exec(code, {})

@@ -93,6 +93,7 @@ def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
     figure = Figure(figsize=(width * truth.rank, height + 0.9), layout="constrained")
     plots.legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
     figure.supxlabel(CAPTION, fontsize="small", x=0.01, horizontalalignment="left")
+    plots.settle_layout(figure)
     with replacing(output) as file:
         figure.savefig(file, dpi=150, format=picture_format(output))
 

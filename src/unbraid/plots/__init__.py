@@ -20,7 +20,7 @@ from unbraid.plots.palette import (
     RED,
     SKY,
 )
-from unbraid.plots.panels import check_matplotlib, legend_above, new_axes
+from unbraid.plots.panels import check_matplotlib, legend_above, new_axes, settle_layout
 from unbraid.plots.residuals import residuals
 from unbraid.plots.selection import selection
 from unbraid.plots.starts import starts
@@ -47,6 +47,7 @@ __all__ = [
     "new_axes",
     "residuals",
     "selection",
+    "settle_layout",
     "starts",
     "weights",
 ]

@@ -18,6 +18,7 @@ from unbraid.results.model import DecoupledModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DRAWN_ZERO = 1e-32
 """Where an objective of zero is drawn on a logarithmic axis."""
@@ -63,6 +64,14 @@ def legend_above(panels: npt.NDArray[Any]) -> None:
     columns = min(len(labels), 4 * min(len(panels), COLUMNS))
     look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 1.7, "columnspacing": 1.3}
     panels[0].figure.legend(handles, labels, loc="outside upper center", ncols=columns, **look)
+
+
+def settle_layout(figure: Figure) -> None:
+    """Lay a figure out for good, once: otherwise each file that it is saved to lays it out and draws it once more."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def model_of(picture: str, given: object) -> DecoupledModel:

@@ -164,6 +164,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     from markupsafe import Markup, escape
 
     text = io.StringIO()
+    plots.settle_layout(figure)
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]

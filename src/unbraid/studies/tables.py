@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbraid.plots.panels import settle_layout
 from unbraid.runtime.files import replacing
 from unbraid.studies.tasks import Rows
 
@@ -61,6 +62,7 @@ def write_figure(stem: Path, figure: Figure) -> list[Path]:
     from matplotlib import rc_context
 
     paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    settle_layout(figure)
     with rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "none"}):
         for path in paths:
             with replacing(path) as file:
