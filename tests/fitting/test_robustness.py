@@ -49,12 +49,12 @@ def one_sample_many_times() -> tuple[ub.Problem, int, ub.BSpline]:
 def few_samples_many_times() -> tuple[ub.Problem, int, ub.BSpline]:
     _, truth = ub.datasets.trig(rng=0)
     few = np.random.default_rng(0).uniform(-1.5, 1.5, (7, 2))
-    return sampled(truth, np.repeat(few, 10, axis=0)), 3, ub.BSpline(df=12)
+    return sampled(truth, np.repeat(few, 5, axis=0)), 3, ub.BSpline(df=9)
 
 
 def rank_too_large() -> tuple[ub.Problem, int, ub.BSpline]:
     problem, _ = ub.datasets.random_system(2, 2, 2, 80, "sine", rng=0)
-    return problem, 8, ub.BSpline(df=8)
+    return problem, 4, ub.BSpline(df=6)
 
 
 def one_direction_four_branches() -> tuple[ub.Problem, int, ub.BSpline]:
@@ -67,18 +67,18 @@ def parallel_directions() -> tuple[ub.Problem, int, ub.BSpline]:
     W0 = truth.W0.copy()
     W0[1] = -W0[0]
     model = ub.DecoupledModel(W0, truth.W1, truth.branches)
-    return sampled(model, np.random.default_rng(0).uniform(-1.5, 1.5, (100, 3))), 3, ub.BSpline(df=8)
+    return sampled(model, np.random.default_rng(0).uniform(-1.5, 1.5, (100, 3))), 3, ub.BSpline(df=6)
 
 
 def df_as_large_as_the_data() -> tuple[ub.Problem, int, ub.BSpline]:
-    problem, _ = ub.datasets.trig(S=21, rng=0)
-    return problem, 3, ub.BSpline(df=20)
+    problem, _ = ub.datasets.trig(S=13, rng=0)
+    return problem, 3, ub.BSpline(df=12)
 
 
 def repeated_values_of_one_input() -> tuple[ub.Problem, int, ub.BSpline]:
     _, truth = ub.datasets.trig(rng=0)
-    X = np.round(np.random.default_rng(0).uniform(-1.5, 1.5, (80, 2)))
-    return sampled(truth, X), 3, ub.BSpline(df=12)
+    X = np.round(np.random.default_rng(0).uniform(-1.5, 1.5, (40, 2)))  # nine distinct samples
+    return sampled(truth, X), 3, ub.BSpline(df=10)
 
 
 HARD: list[Hard] = [
