@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ HOSTILE = (
 )
 
 
+@cache
 def hostile_fit() -> ub.Fit:
     problem, _ = ub.datasets.random_system(n=7, m=7, r=2, S=60, kind="sine", rng=0)
     named = ub.Problem(problem.X, problem.F, problem.J, input_names=HOSTILE, output_names=HOSTILE[::-1])

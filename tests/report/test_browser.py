@@ -40,6 +40,17 @@ FLAGS = (
     "--hide-scrollbars",
 )
 DESK, PHONE, SMALL_PHONE, TALL = (1280, 900), (390, 844), (360, 640), (1280, 1700)
+SEEN = """
+const shown = one => one.checkVisibility({checkOpacity: true, checkVisibilityCSS: true});
+return Array.from(document.querySelectorAll(arguments[0])).filter(shown);
+"""
+PLACES = """
+return arguments[0].map(one => {
+    const box = one.getBoundingClientRect(), around = one.closest(".scroll");
+    return {width: box.width, height: box.height, right: box.right, inside: around !== null && around !== one};
+});
+"""
+"""Asked for all elements at once: each question to a browser takes its time."""
 widths = pytest.mark.parametrize("size", [DESK, PHONE, SMALL_PHONE], ids=["desk", "phone", "small-phone"])
 
 
@@ -62,28 +73,27 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 class Pages:
-    """Reports, each made when a test first asks for it: tests may be spread over processes."""
+    """Reports: that of f_trig, beside the truth, and others, each made when a test first asks for it.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Tests may be spread over processes.
+    """
+
+    def __init__(self, folder: Path, trig: Path) -> None:
+        self._folder, self._trig = folder, trig
 
     def __getitem__(self, name: str) -> Path:
+        if name == "trig":
+            return self._trig
         path = self._folder / f"{name}.html"
         if not path.exists():
-            {"trig": trig_page, "many": many_page, "hostile": hostile_page}[name](path)
+            {"many": many_page, "hostile": hostile_page}[name](path)
         return path
-
-
-def trig_page(path: Path) -> None:
-    """f_trig, beside the truth."""
-    problem, truth = ub.datasets.trig(S=100, rng=0)
-    ub.decouple(problem, 3, basis=ub.BSpline(df=20), starts=6, rng=0).report(path, truth=truth)
 
 
 def many_page(path: Path) -> None:
     """Many inputs, branches and outputs, fitted in a hurry."""
-    problem, _ = ub.datasets.random_system(n=30, m=30, r=20, S=300, kind="sine", rng=0)
-    quick = ub.methods.default(max_sweeps=5, max_steps=2)
+    problem, _ = ub.datasets.random_system(n=30, m=30, r=20, S=100, kind="sine", rng=0)
+    quick = ub.methods.default(max_sweeps=5, polish=False)
     ub.decouple(problem, 20, basis=ub.BSpline(df=8), method=quick, starts=1, rng=0).report(path)
 
 
@@ -93,8 +103,8 @@ def hostile_page(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    return Pages(tmp_path_factory.mktemp("pages"))
+def pages(page_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return Pages(tmp_path_factory.mktemp("pages"), page_file)
 
 
 def opened(browser: Chrome, page: Path, size: tuple[int, int]) -> list[dict[str, Any]]:
@@ -128,9 +138,8 @@ def keep_screenshot(browser: Chrome, name: str, whole: bool = True) -> None:
 
 def seen(browser: Chrome, selector: str) -> list[WebElement]:
     """The elements that are on the screen: of the two diagrams one is hidden."""
-    from selenium.webdriver.common.by import By
-
-    return [one for one in browser.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
+    found: list[WebElement] = browser.execute_script(SEEN, selector)
+    return found
 
 
 def until(browser: Chrome, condition: Callable[[], bool]) -> None:
@@ -153,12 +162,11 @@ def test_the_page_opens_without_a_complaint_and_fits_the_screen(
     across = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
     keep_screenshot(browser, f"{name}-{size[0]}")
     assert across[0] <= across[1] == size[0]
-    for figure in seen(browser, "svg.plot, figure.diagram svg"):
-        assert figure.size["width"] > 200
-        assert figure.size["height"] > 120
-    for figure in seen(browser, "svg.plot, figure.diagram svg, .scroll"):
-        inside = browser.execute_script("return arguments[0].closest('.scroll')", figure) not in (None, figure)
-        assert inside or figure.location["x"] + figure.size["width"] <= size[0]
+    for figure in browser.execute_script(PLACES, seen(browser, "svg.plot, figure.diagram svg")):
+        assert figure["width"] > 200
+        assert figure["height"] > 120
+    for figure in browser.execute_script(PLACES, seen(browser, "svg.plot, figure.diagram svg, .scroll")):
+        assert figure["inside"] or figure["right"] <= size[0]
     assert len(seen(browser, "figure.diagram svg")) == 1
 
 
