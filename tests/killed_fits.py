@@ -1,6 +1,6 @@
 """Fits for the tests of checkpoints, and what tells whether two of them are the same to the last bit.
 
-As a program: one of the fits in processes that are killed, one after another, until one of them comes to the end.
+As a program: some of the fits, each in processes that are killed, one after another, until one comes to the end.
 """
 
 from __future__ import annotations
@@ -118,4 +118,6 @@ def killed_again_and_again(name: str, path: Path, told: Path, most: int = 60) ->
 
 
 if __name__ == "__main__":
-    print(killed_again_and_again(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])))  # noqa: T201
+    for given in sys.argv[2:]:
+        at = Path(sys.argv[1], given)
+        print(killed_again_and_again(given, at.with_suffix(".checkpoint"), at.with_suffix(".json")))  # noqa: T201
