@@ -1,10 +1,11 @@
 """Laws of the projection onto the cone of every constraint, on every basis that carries one; SciPy is the oracle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -31,9 +32,16 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 
 every_carrier = pytest.mark.parametrize("basis", CARRIERS, ids=repr)
-every_constraint = pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
 couplings = st.sampled_from([1e-4, 0.1, 1.0, 100.0])
 LAMBDA = 0.1
+One = TypeVar("One")
+
+
+def each(ones: Iterable[One]) -> Iterator[One]:
+    """One after the other within an example, for drawing it takes longer than a projection; a failure names it."""
+    for one in ones:
+        note(f"with {one!r}")
+        yield one
 
 
 def cone_coordinates(placed: Placement, order: int) -> Array:
@@ -85,99 +93,91 @@ def scipy_minimum(placed: Placement, constraint: Constraint, A: Array, b: Array)
 
 
 @every_carrier
-@every_constraint
 @given(u=distinct_inputs(), seed=seeds, coupling=couplings)
-def test_feasible_functions_are_given_back(
-    basis: Basis, constraint: Constraint, u: Array, seed: int, coupling: float
-) -> None:
+def test_feasible_functions_are_given_back(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     placed, rng = basis.place(u), np.random.default_rng(seed)
-    truth = random_feasible(placed, constraint, rng)
-    G, R = placed.design(u, 1) @ truth, placed.design(u) @ truth
-    a = project(placed, u, G, R, constraint, coupling)
-    size = np.abs(truth).max() + 1e-300
-    np.testing.assert_allclose(placed.design(u) @ a, R, rtol=0, atol=1e-6 * size)
-    np.testing.assert_allclose(a, truth, rtol=0, atol=1e-4 * size)
+    for constraint in each(CONSTRAINTS):
+        truth = random_feasible(placed, constraint, rng)
+        G, R = placed.design(u, 1) @ truth, placed.design(u) @ truth
+        a = project(placed, u, G, R, constraint, coupling)
+        size = np.abs(truth).max() + 1e-300
+        np.testing.assert_allclose(placed.design(u) @ a, R, rtol=0, atol=1e-6 * size)
+        np.testing.assert_allclose(a, truth, rtol=0, atol=1e-4 * size)
 
 
 @every_carrier
-@every_constraint
 @given(u=distinct_inputs(), seed=seeds, coupling=couplings)
-def test_projecting_twice_is_projecting_once(
-    basis: Basis, constraint: Constraint, u: Array, seed: int, coupling: float
-) -> None:
+def test_projecting_twice_is_projecting_once(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     placed, rng = basis.place(u), np.random.default_rng(seed)
     G, R = rng.standard_normal((2, len(u)))
-    once = project(placed, u, G, R, constraint, coupling)
-    twice = project(placed, u, placed.design(u, 1) @ once, placed.design(u) @ once, constraint, coupling)
-    np.testing.assert_allclose(
-        placed.design(u) @ twice, placed.design(u) @ once, rtol=0, atol=1e-6 * (np.abs(once).max() + 1e-6)
-    )
+    for constraint in each(CONSTRAINTS):
+        once = project(placed, u, G, R, constraint, coupling)
+        twice = project(placed, u, placed.design(u, 1) @ once, placed.design(u) @ once, constraint, coupling)
+        np.testing.assert_allclose(
+            placed.design(u) @ twice, placed.design(u) @ once, rtol=0, atol=1e-6 * (np.abs(once).max() + 1e-6)
+        )
 
 
 @every_carrier
-@every_constraint
 @given(u=inputs(), seed=seeds, coupling=couplings)
-def test_projections_are_certified(basis: Basis, constraint: Constraint, u: Array, seed: int, coupling: float) -> None:
+def test_projections_are_certified(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     placed, rng = basis.place(u), np.random.default_rng(seed)
     G, R = rng.standard_normal((2, len(u)))
-    a = project(placed, u, G / np.ptp(placed.domain()), R, constraint, coupling)
-    assert np.isfinite(a).all()
-    assert FittedBranch(basis, placed, a).certified(constraint)
+    for constraint in each(CONSTRAINTS):
+        a = project(placed, u, G / np.ptp(placed.domain()), R, constraint, coupling)
+        assert np.isfinite(a).all()
+        assert FittedBranch(basis, placed, a).certified(constraint)
 
 
 @every_carrier
-@every_constraint
 @given(u=distinct_inputs(size=120), seed=seeds, coupling=couplings)
-def test_projection_onto_the_cone_is_optimal(
-    basis: Basis, constraint: Constraint, u: Array, seed: int, coupling: float
-) -> None:
+def test_projection_onto_the_cone_is_optimal(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     """KKT: the gradient is zero along free and positive coordinates and nonnegative along active ones."""
     placed, rng = basis.place(u), np.random.default_rng(seed)
     G, R = rng.standard_normal((2, len(u)))
-    a = project(placed, u, G, R, constraint, coupling)
-    A, b = stacked(placed, u, G, R, coupling)
-    Q = cone_coordinates(placed, constraint.order)
-    T, z = np.linalg.inv(Q), Q @ a
-    T[:, constraint.order :] *= constraint.sign
-    z[constraint.order :] *= constraint.sign
-    columns = A @ T
-    gradient = columns.T @ (A @ a - b) / (np.linalg.norm(columns, axis=0) * np.linalg.norm(b))
-    share = z * np.linalg.norm(columns, axis=0) / np.linalg.norm(b)
-    free = np.arange(basis.size) < constraint.order
-    positive = free | (share > 1e-7)
-    assert np.abs(gradient[positive]).max(initial=0.0) <= 1e-8
-    assert gradient[~positive].min(initial=0.0) >= -1e-8
-    assert share[~free].min(initial=0.0) >= -1e-10
+    for constraint in each(CONSTRAINTS):
+        a = project(placed, u, G, R, constraint, coupling)
+        A, b = stacked(placed, u, G, R, coupling)
+        Q = cone_coordinates(placed, constraint.order)
+        T, z = np.linalg.inv(Q), Q @ a
+        T[:, constraint.order :] *= constraint.sign
+        z[constraint.order :] *= constraint.sign
+        columns = A @ T
+        gradient = columns.T @ (A @ a - b) / (np.linalg.norm(columns, axis=0) * np.linalg.norm(b))
+        share = z * np.linalg.norm(columns, axis=0) / np.linalg.norm(b)
+        free = np.arange(basis.size) < constraint.order
+        positive = free | (share > 1e-7)
+        assert np.abs(gradient[positive]).max(initial=0.0) <= 1e-8
+        assert gradient[~positive].min(initial=0.0) >= -1e-8
+        assert share[~free].min(initial=0.0) >= -1e-10
 
 
 @every_carrier
-@every_constraint
 @given(u=distinct_inputs(size=120), seed=seeds, coupling=couplings)
-def test_projection_onto_the_cone_agrees_with_scipy(
-    basis: Basis, constraint: Constraint, u: Array, seed: int, coupling: float
-) -> None:
+def test_projection_onto_the_cone_agrees_with_scipy(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     placed, rng = basis.place(u), np.random.default_rng(seed)
     G, R = rng.standard_normal((2, len(u)))
-    ours = project(placed, u, G, R, constraint, coupling)
-    A, b = stacked(placed, u, G, R, coupling)
-    theirs, residual = scipy_minimum(placed, constraint, A, b)
-    assert np.linalg.norm(A @ ours - b) <= residual * (1.0 + 1e-9)
-    np.testing.assert_allclose(A @ ours, A @ theirs, rtol=0, atol=1e-6 * float(np.linalg.norm(b)))
+    for constraint in each(CONSTRAINTS):
+        ours = project(placed, u, G, R, constraint, coupling)
+        A, b = stacked(placed, u, G, R, coupling)
+        theirs, residual = scipy_minimum(placed, constraint, A, b)
+        assert np.linalg.norm(A @ ours - b) <= residual * (1.0 + 1e-9)
+        np.testing.assert_allclose(A @ ours, A @ theirs, rtol=0, atol=1e-6 * float(np.linalg.norm(b)))
 
 
 @every_carrier
-@every_constraint
 @given(seed=seeds, kind=st.sampled_from(["rounded", "few values", "point mass"]), coupling=couplings)
 def test_projection_onto_the_cone_is_optimal_for_repeated_inputs(
-    basis: Basis, constraint: Constraint, seed: int, kind: str, coupling: float
+    basis: Basis, seed: int, kind: str, coupling: float
 ) -> None:
     """Fewer distinct inputs than coefficients: the minimiser is not unique, the minimum is."""
     rng = np.random.default_rng(seed)
     u = KINDS[kind](rng, 60)
     placed, (G, R) = basis.place(u), rng.standard_normal((2, len(u)))
     A, b = stacked(placed, u, G, R, coupling)
-    ours = np.linalg.norm(A @ project(placed, u, G, R, constraint, coupling) - b)
-    assert ours <= scipy_minimum(placed, constraint, A, b)[1] * (1.0 + 1e-5)
+    for constraint in each(CONSTRAINTS):
+        ours = np.linalg.norm(A @ project(placed, u, G, R, constraint, coupling) - b)
+        assert ours <= scipy_minimum(placed, constraint, A, b)[1] * (1.0 + 1e-5)
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
@@ -192,42 +192,38 @@ def test_projection_without_constraint_is_least_squares(basis: Basis, u: Array, 
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
-@pytest.mark.parametrize("constraint", [None, ub.Increasing(), ub.Convex()], ids=repr)
 @given(seed=seeds)
-def test_without_values_the_mean_of_a_branch_is_zero(basis: Basis, constraint: Constraint | None, seed: int) -> None:
-    if constraint is not None and basis.refusal() is not None:
-        return
+def test_without_values_the_mean_of_a_branch_is_zero(basis: Basis, seed: int) -> None:
     rng = np.random.default_rng(seed)
     u = rng.standard_normal(80)
     placed = basis.place(u)
-    a = project(placed, u, rng.standard_normal(80), None, constraint)
-    values = placed.evaluate(a, placed.at(u))
-    assert abs(values.mean()) <= 1e-7 * np.abs(values).max() + 1e-14
+    for constraint in each([None, ub.Increasing(), ub.Convex()] if basis.refusal() is None else [None]):
+        a = project(placed, u, rng.standard_normal(80), None, constraint)
+        values = placed.evaluate(a, placed.at(u))
+        assert abs(values.mean()) <= 1e-7 * np.abs(values).max() + 1e-14
 
 
 @every_carrier
-@pytest.mark.parametrize("offset", [-1e3, -5.0, 0.0, 1e3])
 @given(u=distinct_inputs(), seed=seeds)
-def test_the_constant_of_an_increasing_branch_is_free(basis: Basis, offset: float, u: Array, seed: int) -> None:
+def test_the_constant_of_an_increasing_branch_is_free(basis: Basis, u: Array, seed: int) -> None:
     placed = basis.place(u)
     truth = random_feasible(placed, ub.Increasing(), np.random.default_rng(seed))
-    G, R = placed.design(u, 1) @ truth, placed.design(u) @ truth + offset
-    a = project(placed, u, G, R, ub.Increasing())
-    np.testing.assert_allclose(placed.design(u) @ a, R, rtol=0, atol=1e-6 * np.abs(truth).max() + 1e-9 * abs(offset))
+    for offset in each([-1e3, -5.0, 0.0, 1e3]):
+        G, R = placed.design(u, 1) @ truth, placed.design(u) @ truth + offset
+        a = project(placed, u, G, R, ub.Increasing())
+        room = 1e-6 * np.abs(truth).max() + 1e-9 * abs(offset)
+        np.testing.assert_allclose(placed.design(u) @ a, R, rtol=0, atol=room)
 
 
 @every_carrier
-@pytest.mark.parametrize(
-    ("constraint", "mirror"), [(ub.Increasing(), ub.Decreasing()), (ub.Convex(), ub.Concave())], ids=repr
-)
 @given(u=distinct_inputs(), seed=seeds, coupling=couplings)
-def test_mirrored_constraints_give_mirrored_branches(
-    basis: Basis, constraint: Constraint, mirror: Constraint, u: Array, seed: int, coupling: float
-) -> None:
+def test_mirrored_constraints_give_mirrored_branches(basis: Basis, u: Array, seed: int, coupling: float) -> None:
     placed, rng = basis.place(u), np.random.default_rng(seed)
     G, R = rng.standard_normal((2, len(u)))
-    a = project(placed, u, G, R, constraint, coupling)
-    np.testing.assert_allclose(project(placed, u, -G, -R, mirror, coupling), -a, rtol=1e-10, atol=1e-12)
+    pairs: list[tuple[Constraint, Constraint]] = [(ub.Increasing(), ub.Decreasing()), (ub.Convex(), ub.Concave())]
+    for constraint, mirror in each(pairs):
+        a = project(placed, u, G, R, constraint, coupling)
+        np.testing.assert_allclose(project(placed, u, -G, -R, mirror, coupling), -a, rtol=1e-10, atol=1e-12)
 
 
 @every_carrier
@@ -283,16 +279,16 @@ def test_a_branch_that_can_only_fall_is_replaced_by_one_that_rises(basis: Basis,
 
 
 @every_carrier
-@every_constraint
 @given(u=distinct_inputs(), seed=seeds)
-def test_the_stand_in_is_feasible_and_not_constant(basis: Basis, constraint: Constraint, u: Array, seed: int) -> None:
-    projection, inside = Projection.onto([constraint]), u[None, None]
-    placed = basis.place(inside)
-    flat = np.full((1, 1, basis.size), 0.5)
-    replaced, where = projection.replace_constant(placed, flat, leaky(projection, placed, inside), LAMBDA)
-    assert where.all()
-    assert FittedBranch(basis, placed.select((0, 0)), replaced[0, 0]).certified(constraint)
-    assert not placed.is_constant(replaced).any()
+def test_the_stand_in_is_feasible_and_not_constant(basis: Basis, u: Array, seed: int) -> None:
+    for constraint in each(CONSTRAINTS):
+        projection, inside = Projection.onto([constraint]), u[None, None]
+        placed = basis.place(inside)
+        flat = np.full((1, 1, basis.size), 0.5)
+        replaced, where = projection.replace_constant(placed, flat, leaky(projection, placed, inside), LAMBDA)
+        assert where.all()
+        assert FittedBranch(basis, placed.select((0, 0)), replaced[0, 0]).certified(constraint)
+        assert not placed.is_constant(replaced).any()
 
 
 def test_without_a_constant_branch_nothing_is_replaced() -> None:

@@ -36,8 +36,8 @@ def peak_of(call: Callable[[], object]) -> int:
 
 SHAPES: dict[str, dict[str, Any]] = {
     "ten by ten": {"S": 1000, "n": 10, "m": 10, "rank": 10, "size": 12},
-    "many inputs": {"S": 300, "n": 20, "m": 100, "rank": 5, "size": 12},
-    "many samples": {"S": 50_000, "n": 3, "m": 3, "rank": 3, "size": 12},
+    "many inputs": {"S": 150, "n": 20, "m": 100, "rank": 5, "size": 12},
+    "many samples": {"S": 30_000, "n": 3, "m": 3, "rank": 3, "size": 12},
     "many unknowns": {"S": 60, "n": 8, "m": 150, "rank": 18, "size": 12},
     "many coefficients": {"S": 1000, "n": 2, "m": 2, "rank": 4, "size": 60},
     "compressed": {"S": 300, "n": 20, "m": 600, "rank": 5, "size": 12, "compressed": (10, 10)},

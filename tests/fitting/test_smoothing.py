@@ -98,8 +98,8 @@ def test_smoothing_is_chosen_from_any_data(given_data: str) -> None:
     problem, fresh = noisy_trig(S=150)
     problem = ub.Problem(problem.X, problem.F if "F" in given_data else None, problem.J if "J" in given_data else None)
     basis = ub.SmoothingSpline(20)
-    smooth = ub.decouple(problem, 3, basis=basis, starts=8, rng=0).model
-    rough = ub.decouple(problem, 3, basis=ub.BSpline(20), starts=8, rng=0).model
+    smooth = ub.decouple(problem, 3, basis=basis, starts=4, rng=0).model
+    rough = ub.decouple(problem, 3, basis=ub.BSpline(20), starts=4, rng=0).model
     assert fresh.J is not None
     errors = [np.mean((model.jacobian(fresh.X) - fresh.J) ** 2) for model in (smooth, rough)]
     assert errors[0] < errors[1]
@@ -123,7 +123,7 @@ def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: s
         train = with_noise(whole.take(slice(100)), 0.05, np.random.default_rng([seed, 1]))
         fresh = whole.take(slice(100, None))
         models = [
-            ub.decouple(train, rank, basis=basis, starts=8, rng=seed).model
+            ub.decouple(train, rank, basis=basis, starts=3, rng=seed).model
             for basis in (ub.SmoothingSpline(28), ub.BSpline(28))
         ]
         errors.append([float(np.max(errors_on(fresh, model)[1])) for model in models])  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: s
 def test_constraints_hold_with_smoothing(constraint: Constraint) -> None:
     problem, _ = ub.datasets.monotone(rng=0)
     noisy = with_noise(problem, 0.02, np.random.default_rng(0))
-    fit = ub.decouple(noisy, 3, basis=ub.SmoothingSpline(16), constraint=constraint, starts=4, rng=0)
+    fit = ub.decouple(noisy, 3, basis=ub.SmoothingSpline(16), constraint=constraint, starts=2, rng=0)
     assert all(branch.certified(constraint) for branch in fit.model.branches)
 
 
@@ -204,7 +204,7 @@ def test_a_branch_goes_on_as_a_polynomial_only_where_noise_lets_it_be_known(nois
 
 
 def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
-    problem, _ = ub.datasets.trig(S=300, rng=0)
+    problem, _ = ub.datasets.trig(S=150, rng=0)
     rng = np.random.default_rng(0)
     assert problem.J is not None
     assert problem.F is not None
@@ -217,7 +217,7 @@ def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
         samples = Samples.of(noisy, Units.balanced(noisy))
         basis = ub.SmoothingSpline(20)
         solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
-        model = ub.decouple(noisy, 3, basis=basis, starts=4, rng=0).model
+        model = ub.decouple(noisy, 3, basis=basis, starts=2, rng=0).model
         iterates = in_solver_units(model, Units.balanced(noisy))
         couplings.append(balance_noise(solver, iterates))
     assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
