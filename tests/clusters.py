@@ -21,6 +21,8 @@ from unbraid.studies.tasks import Done
 
 ANY_PORT = ":0"
 """Of the dashboard: other clusters may run beside this one."""
+QUICK = ub.methods.default(max_sweeps=10, polish=False)
+"""For selections, which make many fits: who makes them does not depend on how long they take."""
 
 
 def pids(client: distributed.Client) -> list[int]:

@@ -177,16 +177,14 @@ def test_samples_that_cannot_be_made_again_are_told_of(client: Client, cluster: 
     del scattered
 
 
-def test_a_sum_that_ends_its_workers_is_given_up() -> None:
+def test_a_sum_that_ends_its_workers_is_given_up(
+    client: Client, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a cluster that has no patience with such tasks; by default Dask tries three more workers."""
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as touchy,
-        Client(touchy, set_as_default=False) as client,
-    ):
-        held = in_chunks().on(client)
-        with pytest.raises(ub.UnbraidError, match=r"ended again and again, perhaps for want of memory: use smaller"):
-            held.sum(end_worker)
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    held = in_chunks().on(client)
+    with pytest.raises(ub.UnbraidError, match=r"ended again and again, perhaps for want of memory: use smaller"):
+        held.sum(end_worker)
 
 
 def test_a_cluster_without_workers_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

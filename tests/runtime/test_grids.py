@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from clusters import ANY_PORT, assert_same, given, run
+from clusters import ANY_PORT, QUICK, assert_same, given, run
 from unbraid.fitting.search import batches
 from unbraid.fitting.session import Session
 from unbraid.runtime.progress import Progress
@@ -52,9 +52,10 @@ def test_threads_of_this_process_are_a_cluster_too(problem: ub.Problem, fit: ub.
 
 
 def test_a_selection_by_address_is_the_same(problem: ub.Problem, cluster: distributed.LocalCluster) -> None:
-    here = ub.select(problem, rng=0, starts=1)
+    settings: dict[str, Any] = {"method": QUICK, "rng": 0, "starts": 1}
+    here = ub.select(problem, [1, 2, 3], **settings)
     seen: list[Progress] = []
-    there = ub.select(problem, rng=0, starts=1, client=cluster.scheduler_address, callback=seen.append)
+    there = ub.select(problem, [1, 2, 3], **settings, client=cluster.scheduler_address, callback=seen.append)
     assert here.recommended == there.recommended
     assert here.reason == there.reason
     for one, other in zip(here.rows, there.rows, strict=True):
@@ -74,8 +75,9 @@ def test_dask_arrays_are_held_by_the_workers_of_the_client(problem: ub.Problem, 
 
 
 def test_rank_auto_works_on_the_cluster_all_along(problem: ub.Problem, client: distributed.Client) -> None:
-    auto = ub.decouple(problem, "auto", rng=0, starts=2, client=client)
-    assert_same(ub.decouple(problem, "auto", rng=0, starts=2), auto)
+    settings: dict[str, Any] = {"method": ub.methods.default(max_sweeps=10, max_steps=5), "rng": 0, "starts": 2}
+    auto = ub.decouple(problem, "auto", **settings, client=client)
+    assert_same(ub.decouple(problem, "auto", **settings), auto)
 
 
 def test_reproduce_on_a_cluster_has_the_same_results(

@@ -6,13 +6,14 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import distributed
 import numpy as np
 import pytest
 
 import unbraid as ub
-from clusters import ANY_PORT, assert_same, kill_one, once, pids
+from clusters import ANY_PORT, QUICK, assert_same, kill_one, once, pids
 from grid_functions import dying, dying_once, marked
 from unbraid.fitting.session import Session
 from unbraid.runtime import dask_cluster as clients
@@ -30,8 +31,9 @@ def test_a_worker_killed_among_the_starts_costs_nothing(
 
 
 def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, client: distributed.Client) -> None:
-    here = ub.select(problem, [1, 2], rng=0, starts=1)
-    there = ub.select(problem, [1, 2], rng=0, starts=1, client=client, callback=kill_one(client))
+    settings: dict[str, Any] = {"method": QUICK, "rng": 0, "starts": 1}
+    here = ub.select(problem, [1, 2], **settings)
+    there = ub.select(problem, [1, 2], **settings, client=client, callback=kill_one(client))
     for one, other in zip(here.rows, there.rows, strict=True):
         assert np.array_equal(one.squares, other.squares)
 
