@@ -124,7 +124,7 @@ def test_noise_harms_it_less_than_a_spline_of_as_many_degrees_of_freedom(name: s
         fresh = whole.take(slice(100, None))
         models = [
             ub.decouple(train, rank, basis=basis, starts=3, rng=seed).model
-            for basis in (ub.SmoothingSpline(28), ub.BSpline(28))
+            for basis in (ub.SmoothingSpline(20), ub.BSpline(20))
         ]
         errors.append([float(np.max(errors_on(fresh, model)[1])) for model in models])  # type: ignore[arg-type]
     smooth, rough = np.median(errors, axis=0)
