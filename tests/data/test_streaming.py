@@ -30,8 +30,8 @@ from unbraid.solvers.translate import GivenModel
 S = 150
 FIRST = {type(basis): basis for basis in reversed(BASES)}
 LAST = {type(basis): basis for basis in BASES}
-ENDS = tuple(dict.fromkeys([*FIRST.values(), *LAST.values()]))
-"""Of each kind of basis the first and the last, which are small and large: blocks know nothing else of a basis."""
+ENDS = tuple(dict.fromkeys([ub.BSpline(), *FIRST.values(), *LAST.values()]))
+"""The default, and of each kind of basis the first and the last, which are small and large."""
 
 
 @pytest.fixture(autouse=True)
