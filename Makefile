@@ -1,5 +1,5 @@
 # make demo: decouple a known function and draw the result.  make test: everything that has to pass.
-# make verify: claims about many draws, which take minutes.
+# make verify: claims about many draws, and the examples, which take minutes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo    decouple a known function and draw the result"
-	@echo "make test    lint, types, tests, doctests, the code of pages, the site"
-	@echo "make verify  claims about many draws, which take minutes"
+	@echo "make test    lint, types, tests, doctests, the code of pages, the site without its examples"
+	@echo "make verify  claims about many draws, and the examples, which take minutes"
 	@echo "make lint    lint and types only"
 	@echo "make docs    the documentation site, its examples executed"
 	@echo "make clean   remove what these leave behind, but not $(VENV)"

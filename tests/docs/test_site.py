@@ -27,19 +27,32 @@ def copied(place: Path) -> Path:
     return place
 
 
-def test_the_site_builds_without_a_warning_and_keeps_its_word(tmp_path: Path) -> None:
-    """One test, because building takes a minute and tests are spread over processes."""
-    site, source = tmp_path / "site", copied(tmp_path / "source")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]
+def built(folder: Path, *options: str) -> tuple[Path, Path]:
+    """The site and what it was made of, once it has been built without a warning, and asks nothing of the network."""
+    site, source = folder / "site", copied(folder / "source")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(folder / "doctrees"), *options]
     done = subprocess.run([*command, str(source / "docs"), str(site)], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.returncode == 0
+    for path in site.rglob("*.html"):
+        assert remote(path.read_text(encoding="utf-8")) == [], f"{path.name} asks the network"
+    return site, source
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Its examples are shown and not run, which takes a minute."""
+    site, _ = built(tmp_path, "-D", "plot_gallery=0")
+    assert all((site / "gallery" / f"{example}.html").exists() for example in EXAMPLES)
+
+
+@pytest.mark.verify
+def test_the_examples_run_and_keep_their_word(tmp_path: Path) -> None:
+    """One test, because building takes a minute and tests are spread over processes."""
+    site, source = built(tmp_path)
     for example in EXAMPLES:
         page = (site / "gallery" / f"{example}.html").read_text(encoding="utf-8")
         assert "sphx-glr-script-out" in page, f"{example} printed nothing"
         assert "sphx-glr-single-img" in page, f"{example} drew nothing"
-    for path in site.rglob("*.html"):
-        assert remote(path.read_text(encoding="utf-8")) == [], f"{path.name} asks the network"
     network_keeps_its_accuracy((source / "docs" / "gallery" / "network.rst").read_text(encoding="utf-8"))
 
 

@@ -26,14 +26,14 @@ from unbraid.studies.tasks import Rows
 SMALL = ["reproduce", "trig", "--quick", "--runs", "1", "--sweeps", "20"]
 
 
-DFS = (12, 20)
+DFS = (12,)
 PATCHED = f"from unbraid.cli import app, reproduce; reproduce.QUICK_TRIG_DFS = {DFS}; app()"
 """A program with these dfs."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def few_dfs() -> Iterator[None]:
-    """Half of the cells, and a third of those of the monotone experiment: the claims need no more."""
+    """A quarter of the cells, and a third of those of the monotone experiment: the claims need no more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbraid.cli.reproduce.QUICK_TRIG_DFS", DFS)
         patch.setattr("unbraid.cli.reproduce.QUICK_MONOTONE_DFS", (8,))
