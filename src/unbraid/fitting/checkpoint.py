@@ -2,6 +2,14 @@
 
 The file is written whole or not at all, now and then, and holds the results of all units of work that are done and the
 state of the loop that is under way; never samples. It belongs to one fit: others are told by their `fingerprint`.
+
+It is an `.npz` file of bytes, schema 3. ``checkpoint`` is JSON text::
+
+    {"format": "unbraid-checkpoint", "schema": 3, "fit": {mark: text}, "spent": seconds, "loop": whether the last unit
+     is a loop that is under way, "units": [[0], [1, 0], ...]}
+
+and unit k = 0, 1, … is the record (`records.py`) of ``unit_k.text`` and ``unit_k.arrays``. ``digest`` is SHA-256 of
+all.
 """
 
 from __future__ import annotations
@@ -10,29 +18,30 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unbraid.data.problem import Problem
-from unbraid.errors import FileError, SettingError
+from unbraid.errors import FileError, SettingError, UnbraidError
 from unbraid.fitting.fingerprint import describe_differences, fingerprint
-from unbraid.fitting.pickles import dumps, loads
+from unbraid.fitting.records import Record, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
-from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing, why_refused
+from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing
 from unbraid.runtime.interrupts import Result
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
+from unbraid.runtime.npz import ArrayFile, open_npz, write_npz
 from unbraid.version import __version__
 
 EVERY = 5.0
 """Seconds between two writings, at least."""
 SHARE = 0.02
 """Of the time, at most, goes into writing."""
-MAGIC = b"unbraid checkpoint 2\n"
-"""The first line of a file. The second is a digest of the rest, the third says what is in it; the rest are pickles."""
+FORMAT, SCHEMA = "unbraid-checkpoint", 3
+OLD_START = b"unbraid checkpoint"
+"""How files of schemas 1 and 2 began, which were pickles."""
 
 UnitNumber = tuple[int, ...]
 """Where a unit stands among the units: its number within the one around it, that one's number before."""
@@ -60,11 +69,11 @@ class Checkpoint(Journal):
 
     def __init__(self, path: StrPath, marks: dict[str, str]) -> None:
         self.path, self.marks = path, marks
-        self.finished: dict[UnitNumber, bytes] = {}
-        self.loop: tuple[UnitNumber, bytes] | None = None
+        self.finished: dict[UnitNumber, Record] = {}
+        self.loop: tuple[UnitNumber, Record] | None = None
         self.around: UnitNumber = ()
         self.count = 0
-        self.changed = self.closed = False
+        self.changed = self.closed = self.taken_up = False
         now = time.perf_counter()
         target = check_writable(path)
         remove_left_over(target)
@@ -107,7 +116,7 @@ class Checkpoint(Journal):
     def keep(self, loop: object, solver: object) -> None:
         """Write the loop that is under way, and all finished units, to the file."""
         began = time.perf_counter()
-        self.loop = self.around, dumps(loop, parts_of_solver(solver))
+        self.loop = self.around, write_record(loop, parts_of_solver(solver))
         self._write(began)
 
     def resumed(self, solver: object) -> Any | None:
@@ -116,16 +125,25 @@ class Checkpoint(Journal):
             return None
         return self._understood(self.loop[1], parts_of_solver(solver))
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write what is new to the file, at the end of the work and after Ctrl-C."""
+    def excuse(self) -> None:
+        """Take note that what goes wrong now is not the fault of the file."""
+        self.taken_up = False
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        """Write what is new to the file, at the end of the work and after Ctrl-C.
+
+        A file can be whole and still hold numbers that no fit has made: what goes wrong with them is its fault.
+        """
         if self.changed and (kind is None or issubclass(kind, KeyboardInterrupt)):
             self._write(time.perf_counter())
+        if self.taken_up and kind is not None and issubclass(kind, Exception) and not issubclass(kind, UnbraidError):
+            raise self._damaged() from error
 
     def _enter(self, number: UnitNumber, result: object) -> None:
         """Keep a result; those of the units that it was made of are not needed any more."""
-        began, data = time.perf_counter(), dumps(result)
+        began, record = time.perf_counter(), write_record(result)
         self.finished = {one: kept for one, kept in self.finished.items() if one[: len(number)] != number}
-        self.finished[number] = data
+        self.finished[number] = record
         if self.loop is not None and self.loop[0][: len(number)] == number:
             self.loop = None
         self.changed = True
@@ -134,59 +152,109 @@ class Checkpoint(Journal):
 
     def _write(self, began: float) -> None:
         """Replace the file; `began` is when the work for this writing began."""
-        pieces = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
-        index = [[number, len(data)] for number, data in pieces]
-        told = {"fit": self.marks, "spent": began - self.origin, "loop": self.loop is not None, "index": index}
-        rest = [json.dumps(told).encode(), b"\n", *(data for _, data in pieces)]
+        units = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
+        told = {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "fit": self.marks,
+            "spent": began - self.origin,
+            "loop": self.loop is not None,
+            "units": [number for number, _ in units],
+        }
+        parts = {"checkpoint": json.dumps(told).encode()}
+        for k, (_, record) in enumerate(units):
+            parts |= {f"unit_{k}.text": record.text, f"unit_{k}.arrays": record.arrays}
+        parts["digest"] = digest_parts(parts)
         with replacing(self.path) as file:
-            file.writelines([MAGIC, digest_pieces(rest), b"\n", *rest])
+            write_npz(file, {name: np.frombuffer(part, np.uint8) for name, part in parts.items()})
         self.changed = False
         self.written = time.perf_counter()
         self.pause = max(EVERY, (self.written - began) / SHARE)
 
     def _read(self, target: Path) -> float:
         """Take over what the file holds; the seconds spent until it was written."""
+        parts = self._parts(target)
         try:
-            data = target.read_bytes()
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be read: {why_refused(error)}.") from error
-        if not data.startswith(MAGIC):
-            raise FileError(
-                f"{self.path} is there and is no checkpoint that this version of unbraid can read: give checkpoint "
-                "another path, or move that file away."
-            )
-        start = len(MAGIC) + len(digest_pieces([])) + 1
-        if data[len(MAGIC) : start] != digest_pieces([memoryview(data)[start:]]) + b"\n":
-            raise self._damaged()
-        told = json.loads(data[start : data.index(b"\n", start)])
-        if other := describe_differences(self.marks, told["fit"]):
+            told = json.loads(parts["checkpoint"])
+            marks = {str(name): str(text) for name, text in told["fit"].items()}
+            units = [
+                (tuple(map(int, number)), Record(parts[f"unit_{k}.text"], parts[f"unit_{k}.arrays"]))
+                for k, number in enumerate(told["units"])
+            ]
+            self.loop = units.pop() if told["loop"] else None
+            spent = float(told["spent"])
+        except (LookupError, AttributeError, TypeError, ValueError, RecursionError) as error:
+            raise self._damaged() from error
+        if other := describe_differences(self.marks, marks):
             raise SettingError(
                 f"{self.path} is the checkpoint of another fit ({other}): give checkpoint another path, or delete "
                 "the file to begin anew."
             )
-        ends = list(accumulate((length for _, length in told["index"]), initial=data.index(b"\n", start) + 1))
-        pieces = [(tuple(number), data[ends[i] : ends[i + 1]]) for i, (number, _) in enumerate(told["index"])]
-        self.loop = pieces.pop() if told["loop"] else None
-        self.finished = dict(pieces)
-        return float(told["spent"])
+        self.finished = dict(units)
+        self.taken_up = True
+        return spent
 
-    def _understood(self, data: bytes, known: Mapping[str, object]) -> Any:
-        """What bytes of the file stand for."""
+    def _parts(self, target: Path) -> dict[str, bytes]:
+        """The parts of the file by name, once it has proved to be a whole checkpoint of this schema."""
+        parts: dict[str, bytes] = {}
         try:
-            return loads(data, known)
-        except Exception as error:  # pickle promises none in particular
+            with open_npz(target) as file:
+                if {"checkpoint", "digest"} <= set(file.names):
+                    file.check_size(target.stat().st_size)  # nothing in it is packed
+                    parts = {name: read_bytes(file, name) for name in file.names}
+        except FileError as error:
+            if not begins_with(target, b"PK"):  # damaged ones may say nothing of what they were
+                raise self._something_else(target) from error
             raise self._damaged() from error
+        if not parts:
+            raise self._something_else(target)
+        if parts.pop("digest") != digest_parts(parts):
+            raise self._damaged()
+        return parts
+
+    def _understood(self, record: Record, known: Mapping[str, object]) -> Any:
+        """What a record of the file stands for."""
+        try:
+            return read_record(record, known)
+        except RecordError as error:
+            raise self._damaged() from error
+
+    def _something_else(self, target: Path) -> FileError:
+        if begins_with(target, OLD_START):
+            return FileError(
+                f"{self.path} is a checkpoint of an older version, in a form that could run code and is not read any "
+                "more: delete the file to begin anew, or give checkpoint another path."
+            )
+        return FileError(
+            f"{self.path} is there and is no checkpoint of unbraid: give checkpoint another path, or move that file "
+            "away."
+        )
 
     def _damaged(self) -> FileError:
         return FileError(f"{self.path} is a damaged checkpoint: delete the file to begin anew, or bring back a copy.")
 
 
-def digest_pieces(pieces: Iterable[bytes | memoryview]) -> bytes:
-    """SHA-256 of pieces of a file, by which a whole file is told from a damaged one."""
+def digest_parts(parts: Mapping[str, bytes]) -> bytes:
+    """SHA-256 of the parts of a file, by which a whole file is told from a damaged one."""
     sha = hashlib.sha256()
-    for piece in pieces:
-        sha.update(piece)
-    return sha.hexdigest().encode()
+    for name in sorted(parts):
+        sha.update(f"{name} {len(parts[name])} ".encode())
+        sha.update(parts[name])
+    return sha.digest()
+
+
+def read_bytes(file: ArrayFile, name: str) -> bytes:
+    """One of the parts of a file, which are arrays of bytes."""
+    array = file.read(name)
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise FileError(f"{file.path} is damaged.")
+    return array.tobytes()
+
+
+def begins_with(path: Path, start: bytes) -> bool:
+    """Whether a file begins with these bytes."""
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
 
 
 def parts_of_solver(solver: object) -> dict[str, object]:

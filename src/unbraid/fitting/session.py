@@ -246,7 +246,11 @@ class Session:
     def tell(self, progress: Callable[[], Progress]) -> None:
         """Tell the callback, if there is one."""
         if self.callback is not None:
-            self.callback(progress())
+            try:
+                self.callback(progress())
+            except Exception:
+                self.journal.excuse()
+                raise
 
     def map_until_interrupted(
         self,

@@ -44,7 +44,10 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def excuse(self) -> None:
+        """Take note that what goes wrong now is not the fault of what was kept, but a callback's."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         """End the journal; this one has nothing left to write."""
 
 
