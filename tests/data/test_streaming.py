@@ -14,9 +14,8 @@ from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.data.scaling import Scaling
 from unbraid.data.streamed import Streamed, sample_set
-from unbraid.data.units import Units
+from unbraid.data.units import Scaling, Units
 from unbraid.fitting import levels
 from unbraid.kernels.arrays import Array
 from unbraid.reading import numpy_files, read_problem

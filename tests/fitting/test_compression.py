@@ -17,9 +17,8 @@ from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.reductions import total
 from unbraid.data.sample_set import SampleSet
-from unbraid.data.scaling import Scaling
 from unbraid.data.streamed import Streamed
-from unbraid.data.units import Units
+from unbraid.data.units import Scaling, Units
 from unbraid.fitting import compression
 from unbraid.fitting.compression import ROOM, ROUNDING, Compression
 from unbraid.fitting.polish import PolishStarts, measure_anew

@@ -7,14 +7,8 @@ from scipy import optimize
 
 from registry import seeds
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.quadratics import (
-    minimise,
-    minimise_nonnegative,
-    nonnegative_by_factor,
-    pseudo_inverse,
-    spectral_pseudo_inverse,
-    unit_diagonal,
-)
+from unbraid.kernels.decompositions import pseudo_inverse, spectral_pseudo_inverse
+from unbraid.kernels.quadratics import minimise, minimise_nonnegative, nonnegative_by_factor, unit_diagonal
 
 sizes = st.integers(1, 12)
 

@@ -11,7 +11,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.cross_validation import GAMMA
-from unbraid.kernels.quadratics import pseudo_inverse
+from unbraid.kernels.decompositions import eigen, pseudo_inverse, svd
 
 
 def local_slopes(X: Array, F: Array, neighbours: int) -> Array:
@@ -62,12 +62,12 @@ def fit_surrogate(X: Array, F: Array, centres: Array) -> tuple[Array, Array]:
     """Fit a polyharmonic spline to F (S, n): weights W (k, n) of its centres, and V (1 + m, n) of its linear part."""
     free = np.linalg.qr(with_ones(centres), mode="complete")[0][:, centres.shape[1] + 1 :]
     energy = free.T @ cubed_distances(centres, centres) @ free
-    values, vectors = np.linalg.eigh(0.5 * (energy + energy.T))
+    values, vectors = eigen(0.5 * (energy + energy.T))
     values = np.maximum(values, 1e-12 * values[-1])
     coordinates = free @ (vectors / np.sqrt(values))  # in which the energy is a sum of squares
     A = cubed_distances(X, centres) @ coordinates
     Q = np.linalg.qr(with_ones(X))[0]
-    U, s, rows = np.linalg.svd(A - Q @ (Q.T @ A), full_matrices=False)
+    U, s, rows = svd(A - Q @ (Q.T @ A))
     along = U.T @ F
     left = np.sum((F - Q @ (Q.T @ F)) ** 2, axis=0) - np.sum(along**2, axis=0)
     kept = s**2 / (s**2 + STRENGTHS[:, None] * s[0] ** 2)  # (α, k)

@@ -13,8 +13,7 @@ from unbraid.data.estimates import fill_gaps
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import Summand
 from unbraid.data.sample_set import SampleSet, sum_blocks
-from unbraid.data.scaling import Scaling
-from unbraid.data.units import Units
+from unbraid.data.units import Scaling, Units
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, block_length, even_blocks
 
 KEPT_ENTRIES = 1 << 20

@@ -13,8 +13,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import Extremes, Summand
 from unbraid.data.sample_set import SampleSet, sum_blocks
-from unbraid.data.scaling import Scaling
-from unbraid.data.units import Units
+from unbraid.data.units import Scaling, Units
 from unbraid.kernels.arrays import TEMPORARY_ENTRIES, Array, block_length
 
 IN_MEMORY_ENTRIES = 1 << 22

@@ -30,6 +30,7 @@ import numpy as np
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, blocks
+from unbraid.kernels.decompositions import eigen, svd
 from unbraid.solvers.iterates import Iterates
 
 ROOM = 2
@@ -154,14 +155,14 @@ def leading(test: Array | None, products: Array, kept: int, norm: float) -> tupl
     A is positive semidefinite and of trace `norm`, given by its products with a test matrix, or itself (None).
     """
     if test is None:
-        values, vectors = np.linalg.eigh(products)
+        values, vectors = eigen(products)
         return vectors[:, ::-1][:, :kept], float(np.maximum(values[:-kept], 0.0).sum())
     shift = np.sqrt(len(test)) * np.finfo(float).eps * np.linalg.norm(products)  # keeps the inverse from exploding
     shifted = products + shift * test
     inner = test.T @ shifted
-    values, vectors = np.linalg.eigh((inner + inner.T) / 2.0)
+    values, vectors = eigen((inner + inner.T) / 2.0)
     root = shifted @ (vectors / np.sqrt(np.maximum(values, shift)))
-    directions, sizes, _ = np.linalg.svd(root, full_matrices=False)
+    directions, sizes, _ = svd(root)
     energies = np.maximum(sizes[:kept] ** 2 - shift, 0.0)
     return np.asarray(directions[:, :kept]), max(norm - float(energies.sum()), 0.0)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from unbraid.bases.projection import Projection
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.streamed import sample_set
 from unbraid.fitting.case import Case
@@ -32,13 +33,16 @@ def check_fit(problem: Problem, request: Request) -> None:
 
 def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
-    case = Case.of(problem.on(session.client).counting(), request)
+    sizes = Magnitudes.of(problem)
+    case = Case.of(sizes.problem(problem.on(session.client).counting()), request.in_sizes(sizes))
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
     fit = case.conclude(setup.levels.lift_all(found))
     notes = (*setup.levels.notes, *fit.notes)
-    return replace(fit, problem=problem, seconds=session.seconds(), notes=notes)  # sample numbers are the user's
+    model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
+    # sample numbers are the user's
+    return replace(fit, model=model, problem=problem, asked=request, seconds=session.seconds(), notes=notes)
 
 
 @dataclass(frozen=True)

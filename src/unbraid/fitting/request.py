@@ -10,6 +10,7 @@ from typing import Literal
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.methods import Method, default
@@ -109,6 +110,12 @@ class Request:
     def continued(self) -> bool:
         """Whether there was a model to start from."""
         return self.init is not None
+
+    def in_sizes(self, sizes: Magnitudes) -> Request:
+        """What was asked for, of samples that have been brought to ordinary sizes."""
+        if self.init is None or sizes.ordinary:
+            return self
+        return replace(self, init=self.init.rescaled(-sizes.x, -sizes.f))
 
     def check(self, problem: Problem) -> None:
         """Refuse what cannot work with this problem, with advice; where the rank is open, with a single branch."""

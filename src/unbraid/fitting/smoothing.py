@@ -23,6 +23,7 @@ from unbraid.fitting.polish import join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.cross_validation import cross_validate
+from unbraid.kernels.decompositions import some_inverse
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.runtime.progress import Progress
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
@@ -140,7 +141,7 @@ class LinearModel:
         flat = V.reshape(*V.shape[:-4], R * K, R * K)
         scale = unit_diagonal(flat)
         flat = flat * scale[..., None] * scale[..., None, :] + RIDGE * np.eye(R * K)  # constants are not determined
-        inverse = np.linalg.inv(flat) * scale[..., None] * scale[..., None, :]
+        inverse = some_inverse(flat) * scale[..., None] * scale[..., None, :]
         freedom = np.einsum("...pq,...pq->...", inverse, self.N.reshape(flat.shape))
         variance = self.misfit / np.maximum(self.equations - freedom, 1.0)
         blocks = inverse.reshape(V.shape)[..., every, :, every, :]

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.decompositions import eigen, some_inverse
 from unbraid.kernels.quadratics import unit_diagonal
 
 WEAKEST, STRONGEST, PER_DECADE = 1e-6, 1.0, 4
@@ -132,10 +133,10 @@ class PenalisedSystem:
         V[..., every, every] += np.repeat(alpha, len(penalised), axis=-1)
         V[..., free, free] += NULL_RIDGE * V[..., free, free].mean(axis=-1, keepdims=True)
         scale = unit_diagonal(V)
-        inverse = np.linalg.inv(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
+        inverse = some_inverse(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
         x = (inverse @ right[..., None])[..., 0]
         E = j * K + penalised
-        lam, U = np.linalg.eigh(inverse[..., E[:, None], E])
+        lam, U = eigen(inverse[..., E[:, None], E])
         C = U.mT @ inverse[..., E, :]
         CH = C @ H
         CHC, c = CH @ C.mT, (C @ right[..., None])[..., 0]

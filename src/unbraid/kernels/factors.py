@@ -12,7 +12,7 @@ passes over J twice.
 import numpy as np
 
 from unbraid.kernels.arrays import EPS, Array
-from unbraid.kernels.quadratics import pseudo_inverse
+from unbraid.kernels.decompositions import pseudo_inverse
 
 
 def jacobian_products(J: Array, weight: Array, G: Array) -> Array:

@@ -6,44 +6,7 @@ A is symmetric positive semidefinite, (..., K, K); b is (..., K). Leading axes a
 import numpy as np
 
 from unbraid.kernels.arrays import Array, BoolArray
-
-RELATIVE_RANK = 1e-14
-"""Eigenvalues of a Gram matrix below this share of the largest count as zero."""
-
-WELL_CONDITIONED = 1e10
-"""Below this condition number the inverse is the pseudo-inverse for all purposes here."""
-
-
-def inverse(A: Array) -> Array:
-    """The inverse of each A (..., K, K); nan where one is exactly singular."""
-    try:
-        return np.asarray(np.linalg.inv(A), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        if A.ndim == 2:
-            return np.full_like(A, np.nan)
-        return np.stack([inverse(one) for one in A])
-
-
-def pseudo_inverse(A: Array) -> Array:
-    """The pseudo-inverse of symmetric positive semidefinite A, e.g. of the Gram matrix of factors."""
-    result = inverse(A)
-    size = np.abs(result)
-    if A.max(initial=0.0) * size.max(initial=0.0) < WELL_CONDITIONED:  # all of them at once, nearly always
-        return result
-    condition = A.max(axis=(-2, -1)) * size.max(axis=(-2, -1))  # A is largest on its diagonal
-    poor = ~(condition < WELL_CONDITIONED)
-    if poor.any():
-        result[poor] = spectral_pseudo_inverse(A[poor])
-    return result
-
-
-def spectral_pseudo_inverse(A: Array) -> Array:
-    """The pseudo-inverse by eigenvalues; zero where A is not finite."""
-    finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    values, vectors = np.linalg.eigh(np.where(finite, A, 0.0))
-    kept = values > RELATIVE_RANK * values.shape[-1] * values[..., -1:]
-    reciprocal = np.divide(1.0, values, where=kept, out=np.zeros_like(values))
-    return np.asarray((vectors * reciprocal[..., None, :]) @ vectors.mT, dtype=np.float64)
+from unbraid.kernels.decompositions import eigen, spectral_pseudo_inverse
 
 
 def unit_diagonal(A: Array) -> Array:
@@ -123,8 +86,10 @@ def nonnegative_by_factor(A: Array, b: Array, free: BoolArray) -> Array:
     """
     from scipy.optimize import nnls
 
-    w, V = np.linalg.eigh(A)
+    w, V = eigen(A)
     kept = w > 1e-15 * w[-1]
+    if not kept.any() or not np.isfinite(b).all():
+        return np.zeros_like(b)
     factor = np.sqrt(w[kept])[:, None] * V[:, kept].T
     target = (V[:, kept].T @ b) / np.sqrt(w[kept])
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array, IndexArray
@@ -70,6 +71,7 @@ class Subject:
     @classmethod
     def of(cls, about: Fit | DecoupledModel, truth: DecoupledModel | None, problem: Problem | None) -> Subject:
         """Gather what a report is about; the samples are those the fit remembers unless others are given."""
+        about, truth, problem = in_ordinary_sizes(about, truth, problem)
         fit = about if isinstance(about, Fit) else None
         model = about.model if isinstance(about, Fit) else about
         if not isinstance(model, DecoupledModel):
@@ -185,6 +187,27 @@ def shown_names(names: tuple[str, ...] | None, letter: str, count: int) -> tuple
     """The names, fit to be shown, or letters with subscripts."""
     given = names or ("",) * count
     return tuple(clean_name(name).strip() or indexed(letter, i + 1) for i, name in enumerate(given))
+
+
+def in_ordinary_sizes(
+    about: Fit | DecoupledModel, truth: DecoupledModel | None, problem: Problem | None
+) -> tuple[Fit | DecoupledModel, DecoupledModel | None, Problem | None]:
+    """The same with numbers that can be squared and drawn, where those of the samples are too large or small for it."""
+    given = about.problem if isinstance(about, Fit) and problem is None else problem
+    if not isinstance(given, Problem) or not isinstance(about, Fit | DecoupledModel):
+        return about, truth, problem
+    sizes = Magnitudes.of(given)
+    if sizes.ordinary:
+        return about, truth, problem
+    inputs, outputs = -sizes.x, -sizes.f
+    truth = truth.rescaled(inputs, outputs) if isinstance(truth, DecoupledModel) else truth
+    samples = sizes.problem(given)
+    if isinstance(about, DecoupledModel):
+        return about.rescaled(inputs, outputs), truth, samples
+    note = "Numbers beyond 1e60, or all below 1e-60, cannot be drawn: this page shows them divided by powers of two."
+    own = samples if given is about.problem else about.problem
+    shown = replace(about, model=about.model.rescaled(inputs, outputs), problem=own, notes=(note, *about.notes))
+    return shown, truth, None if given is about.problem else samples
 
 
 def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unbraid.data.checks import check_finite, check_known, counted, numbers, read_only
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
 
@@ -63,6 +63,11 @@ class DecoupledModel:
             raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")
         for name, array in (("W0", self.W0), ("W1", self.W1), ("bias", self.bias)):
             check_finite(name, array)
+
+    def rescaled(self, inputs: IndexArray, outputs: IndexArray) -> DecoupledModel:
+        """The model of 2^outputs · f(2^-inputs · x), for powers (m,) and (n,)."""
+        W1, bias = np.ldexp(self.W1, outputs[:, None]), np.ldexp(self.bias, outputs)
+        return DecoupledModel(np.ldexp(self.W0, -inputs), W1, self.branches, bias)
 
     @property
     def m(self) -> int:

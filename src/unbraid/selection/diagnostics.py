@@ -11,6 +11,7 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.data.in_memory import Samples
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
@@ -152,10 +153,12 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     if not isinstance(fit, Fit):
         raise SettingError(f"fit must be what ub.decouple returns, got a {type(fit).__name__}.")
     given = given_problem(fit, problem)
-    samples = given.thinned()
+    sizes = Magnitudes.of(given)
+    samples = sizes.problem(given.thinned())
+    model = fit.model.rescaled(-sizes.x, -sizes.f)
     own = given is fit.problem
-    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(given, fit.model)
-    found = examined(fit.model, samples.counting(), fit.starts, *errors)
+    errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(sizes.problem(given), model)
+    found = examined(model, samples.counting(), fit.starts, *errors)
     return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
 
 

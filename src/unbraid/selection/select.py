@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
@@ -118,7 +119,7 @@ def select(
 
 def answer(question: Question, problem: Problem, session: Session) -> Selection:
     """Compare the settings in question on the samples of a problem, or on some of them where they are very many."""
-    thin = problem.thinned()
+    thin = Magnitudes.of(problem).problem(problem.thinned())
     samples = thin.counting()
     candidates = question.candidates(samples)
     fold = session.rng.permutation(samples.S) % question.folds

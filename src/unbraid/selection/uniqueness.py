@@ -23,6 +23,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.decompositions import eigen
 from unbraid.results.model import DecoupledModel
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 from unbraid.solvers.linearised import Linearised
@@ -72,4 +73,4 @@ def null_dimensions(N: Array, which: IndexArray) -> int:
     diagonal = np.diagonal(part)
     counts = diagonal > 1e-14 * diagonal.max()
     scale = np.where(counts, 1.0 / np.sqrt(np.where(counts, diagonal, 1.0)), 0.0)
-    return int(np.sum(np.linalg.eigvalsh(part * scale[:, None] * scale) <= FLAT))
+    return int(np.sum(eigen(part * scale[:, None] * scale)[0] <= FLAT))

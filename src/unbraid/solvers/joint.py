@@ -18,7 +18,7 @@ from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array, blocks
-from unbraid.kernels.quadratics import pseudo_inverse
+from unbraid.kernels.decompositions import pseudo_inverse
 from unbraid.solvers.alternating import AlternatingProjection, SweepState
 from unbraid.solvers.evaluated import BranchInputs, Placed
 from unbraid.solvers.iterates import Measure

@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.kernels import conjugate_gradients, quadratics
+from unbraid.kernels import conjugate_gradients, decompositions, quadratics
 from unbraid.kernels.arrays import Array
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauge import row_lengths
@@ -167,7 +167,7 @@ class ProductModel(LocalModel):
         s = scale.reshape(B, r, q)
         inverses = self.branch_matrices * s[..., :, None] * s[..., None, :]
         np.einsum("brqq->brq", inverses)[...] += damping[:, None, None]
-        inverses = quadratics.pseudo_inverse(inverses)
+        inverses = decompositions.pseudo_inverse(inverses)
 
         def damped(y: Array) -> Array:
             return scale * self.product(scale * y) + damping[:, None] * y
