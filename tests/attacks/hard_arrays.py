@@ -27,7 +27,8 @@ POINTS: dict[str, Points] = {
     "zero": lambda rng, S, m: np.zeros((S, m)),
     "a constant input": lambda rng, S, m: rng.uniform(-1, 1, (S, m)) * (np.arange(m) > 0) + 3.0,
 }
-SCALES = [1.0, 1.0, 1.0, 1e-8, 1e8, 1e-100, 1e100, 1e-150, 1e150, 1e-200, 1e200, 1e-300, 1e300, 5e-324, 1.7e308]
+SCALES = [1e-8, 1e8, 1e-30, 1e30, 1e-70, 1e70, 1e-150, 1e150, 1e-200, 1e200, 1e-300, 1e300, 5e-324, 1.7e308]
+SCALES += [1.0] * len(SCALES)
 WEIGHTS: dict[str, Callable[[Rng, int], Array]] = {
     "none": lambda rng, S: np.ones(S),
     "tiny": lambda rng, S: np.full(S, 1e-300),

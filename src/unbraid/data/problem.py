@@ -326,6 +326,8 @@ class Problem(SampleArrays):
             for part in blocks(self.S, self.n * (1 + self.m)):
                 some = [~np.isnan(array[part].reshape(len(array[part]), -1)).all(axis=1) for array in arrays]
                 counts[part] &= np.any(some, axis=0)
+        if not counts.any():
+            raise DataError("Nothing is known of the samples that count: their F and J are NaN throughout.")
         return self if counts.all() else self.take(counts)
 
     def __repr__(self) -> str:

@@ -34,7 +34,7 @@ def check_fit(problem: Problem, request: Request) -> None:
 def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
     sizes = Magnitudes.of(problem)
-    case = Case.of(sizes.problem(problem.on(session.client).counting()), request.in_sizes(sizes))
+    case = Case.of(sizes.problem(problem.on(session.client)).counting(), request.in_sizes(sizes))
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
