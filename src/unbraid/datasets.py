@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.bases import Polynomial
 from unbraid.data.problem import Problem
-from unbraid.errors import SettingError, as_generator, check_whole
+from unbraid.errors import SettingError, as_generator, check_whole, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch, FunctionBranch
 from unbraid.results.model import DecoupledModel
@@ -79,7 +79,7 @@ def random_system(
         check_whole(name, value, 1)
     makers: dict[str, Callable[[np.random.Generator, Array], Branch]] = {"cubic": random_cubic, "sine": random_sine}
     if kind not in makers:
-        raise SettingError(f"kind must be one of {', '.join(map(repr, makers))}, got {kind!r}.")
+        raise SettingError(f"kind must be one of {', '.join(map(repr, makers))}, got {shown(kind)}.")
     generator = as_generator(rng)
     W0 = generator.standard_normal((r, m))
     W0 /= np.linalg.norm(W0, axis=1, keepdims=True)

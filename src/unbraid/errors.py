@@ -1,5 +1,6 @@
 """Every error this library raises on purpose is an `UnbraidError`; the text says what to do."""
 
+import os
 from math import inf
 from numbers import Integral, Real
 
@@ -38,11 +39,39 @@ class MissingDependencyError(UnbraidError, ImportError):
     """An optional package is needed for what was asked."""
 
 
+LONGEST_QUOTE = 100
+"""Characters that a message quotes of what was given."""
+
+
+def shown(given: object) -> str:
+    """What was given, as a message quotes it: as Python writes it, on one line, and not too long.
+
+    Examples
+    --------
+    >>> shown("auto"), shown(list(range(1000)))[-8:]
+    ("'auto'", '32, 3...')
+    """
+    text = " ".join(repr(given).split())
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
+
+
+def check_path(name: str, given: object) -> None:
+    """Refuse what is not the path of a file."""
+    if not isinstance(given, str | os.PathLike):
+        raise SettingError(f"{name} must be the path of a file, a text or a pathlib.Path, got {shown(given)}.")
+
+
+def check_callback(callback: object) -> None:
+    """Refuse what cannot be called to tell of the progress."""
+    if callback is not None and not callable(callback):
+        raise SettingError(f"callback must be a function of a Progress, or None, got {shown(callback)}.")
+
+
 def check_whole(name: str, value: object, least: int) -> None:
     """Refuse anything but a whole number of at least `least`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
-        raise SettingError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        raise SettingError(f"{name} must be a whole number of at least {least}, got {shown(value)}.")
 
 
 def check_number(name: str, value: object, least: float, most: float = inf) -> None:
@@ -50,7 +79,7 @@ def check_number(name: str, value: object, least: float, most: float = inf) -> N
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not least <= float(value) <= most or float(value) == inf:  # type: ignore[arg-type]
         accepted = f"finite number of at least {least:g}" if most == inf else f"number from {least:g} to {most:g}"
-        raise SettingError(f"{name} must be a {accepted}, got {value!r}.")
+        raise SettingError(f"{name} must be a {accepted}, got {shown(value)}.")
 
 
 def as_generator(rng: object) -> np.random.Generator:
@@ -59,5 +88,5 @@ def as_generator(rng: object) -> np.random.Generator:
         return np.random.default_rng(rng)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise SettingError(
-            f"rng must be None, a whole number of at least 0 or a NumPy Generator, got {rng!r}."
+            f"rng must be None, a whole number of at least 0 or a NumPy Generator, got {shown(rng)}."
         ) from None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +21,7 @@ import unbraid as ub
 from interrupted_fits import Counting, finished_file, killed, undisturbed
 from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.errors import FileError, SettingError
-from unbraid.runtime.files import ABANDONED, temporary_prefix
+from unbraid.runtime.files import ABANDONED, short_hash, temporary_file
 
 pytestmark = pytest.mark.usefixtures("written_after_each_sweep")
 
@@ -131,13 +134,18 @@ def test_settings_that_are_refused_leave_no_file(tmp_path: Path) -> None:
 
 def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
-    old, recent, others = (tmp_path / f"{temporary_prefix(tmp_path / name)}{name}.tmp" for name in ("a", "b", "c"))
-    old, recent = (path.with_name(f"{temporary_prefix(path)}{name}.tmp") for name in ("old", "recent"))
-    for one in (old, recent, others):
-        one.touch()
-        os.utime(one, (time.time() - (0.0 if one is recent else 2.0 * ABANDONED),) * 2)
-    fitted("dejonghe2025", path)
-    assert set(tmp_path.iterdir()) == {path, recent, others}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as alive:
+        name = temporary_file(path).name
+        living, dead = (tmp_path / name.replace(f"-{os.getpid()}-", f"-{number}-") for number in (alive.pid, 2**22 + 1))
+        elsewhere = tmp_path / name.replace(short_hash(platform.node()), "00000000")
+        long_ago = elsewhere.with_name(elsewhere.name.replace(".tmp", "0.tmp"))
+        others = temporary_file(tmp_path / "another.checkpoint")
+        for one in (living, dead, elsewhere, long_ago, others):
+            one.touch()
+        os.utime(long_ago, (time.time() - 2.0 * ABANDONED,) * 2)
+        fitted("dejonghe2025", path)
+        assert set(tmp_path.iterdir()) == {path, living, elsewhere, others}
+        alive.communicate(b"\n")
 
 
 def test_samples_are_not_in_the_file(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from unbraid.bases.base import NormalEquations
 from unbraid.bases.polygon import PolygonBasis, PolygonPlacement
-from unbraid.errors import SettingError, check_whole
+from unbraid.errors import SettingError, check_whole, shown
 from unbraid.kernels import splines as kernel
 from unbraid.kernels.arrays import EPS, Array, BoolArray
 from unbraid.kernels.knots import breakpoints
@@ -81,7 +81,7 @@ class BSpline(SplineBasis):
                 f"raise df to {self.degree} or lower the degree."
             )
         if self.of not in ("value", "slope"):
-            raise SettingError(f"of must be 'value' or 'slope', got {self.of!r}.")
+            raise SettingError(f"of must be 'value' or 'slope', got {shown(self.of)}.")
 
     def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
         if self.of == "value":

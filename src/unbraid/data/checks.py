@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.reductions import total
-from unbraid.errors import DataError
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array, BoolArray, blocks
 
 ARRAYS = ("X", "F", "weights", "J")
@@ -57,15 +57,17 @@ def real_array(name: str, given: Any) -> Any:
         raise DataError(f"{name} must be an array of numbers, got None.")
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
+    if cure := next((cure for needed, cure in CURES.items() if hasattr(given, needed)), None):
+        raise DataError(f"{name} must be an array of numbers, got a {type(given).__name__}: pass {cure.format(name)}.")
     try:
         array = np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a torch tensor that requires gradients
-        if hasattr(given, "detach"):
+    except (ValueError, TypeError, RuntimeError, NotImplementedError, OverflowError) as error:
+        if hasattr(given, "detach"):  # a tensor of torch
             raise DataError(
-                f"{name} must be an array of numbers, got a tensor that requires gradients or is on another device: "
-                f"pass {name}.detach().cpu()."
+                f"{name} must be an array of numbers, got a tensor that NumPy cannot take, {tensor_kind(given)}: pass "
+                f"{name}.detach().to('cpu', torch.float64).to_dense()."
             ) from None
-        reason = str(error).rstrip(".")
+        reason = " ".join(str(error).split())[:100].rstrip(".")
         raise DataError(f"{name} must be an array of numbers with equally long rows: {reason}.") from None
     if array.dtype == object:
         array = numbers_among_objects(name, array)
@@ -73,12 +75,27 @@ def real_array(name: str, given: Any) -> Any:
     return array
 
 
+CURES = {"sink_parquet": "{0}.collect().to_numpy()", "tocsr": "{0}.toarray()", "todense": "{0}.todense()"}
+"""What frames that are not computed yet, and sparse arrays, have, by which they are known, and how numbers are got."""
+
+
+def tensor_kind(tensor: Any) -> str:
+    """What is unusual about a tensor of torch."""
+    kind = f"of {getattr(tensor, 'dtype', 'an unknown type')} on {getattr(tensor, 'device', 'an unknown device')}"
+    return f"{kind}, requiring gradients" if getattr(tensor, "requires_grad", False) else kind
+
+
 def check_kind(name: str, array: Any) -> None:
     """Refuse what holds no real numbers, or none at all."""
     if array.dtype.kind == "c":
         raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
+    if array.dtype.kind in "mM":
+        raise DataError(
+            f"{name} must be an array of real numbers, got dtype {array.dtype}: turn times into numbers first, such as "
+            "seconds since the first of them."
+        )
     if array.dtype.kind not in "fiub":
-        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
+        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype!s:.100}.")
     if array.ndim == 0:
         raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
     if array.size == 0:
@@ -91,11 +108,13 @@ def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
     if strange is None:
         try:
             return array.astype(np.float64)
+        except OverflowError:
+            raise DataError(f"{name} has whole numbers beyond 1e308, which floating point cannot hold.") from None
         except (ValueError, TypeError):
             strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
-    raise DataError(
-        f"{name} must be an array of real numbers, got Python objects, of type {type(strange).__name__} among others."
-    )
+    kind = type(strange).__name__
+    cure = f": replace what is missing by NaN, such as by {name}.astype(float)" if kind == "NAType" else ""
+    raise DataError(f"{name} must be an array of real numbers, got Python objects, of type {kind} among others{cure}.")
 
 
 def read_only(array: Array) -> Array:
@@ -156,7 +175,7 @@ def refuse_not_finite(name: str, flaws: Flaws, advice: str = "remove those sampl
 def check_missing(missing: str) -> None:
     """Refuse a `missing` that is neither "error" nor "mask"."""
     if missing not in get_args(Missing):
-        raise DataError(f"missing must be 'error' or 'mask', got {missing!r}.")
+        raise DataError(f"missing must be 'error' or 'mask', got {shown(missing)}.")
 
 
 def check_known(name: str, array: Array) -> None:
@@ -210,7 +229,7 @@ def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:
 def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int) -> tuple[str, ...] | None:
     """The given names, else those of the columns of a data frame, else None; there must be as many as columns."""
     if isinstance(given, str):
-        raise DataError(f"{argument} must be a list of {count} names, got the single text {given!r}.")
+        raise DataError(f"{argument} must be a list of {count} names, got the single text {shown(given)}.")
     if given is None:
         columns = getattr(array, "columns", None)
         if columns is None or len(columns) != count or not all(isinstance(one, str) for one in columns):
@@ -219,7 +238,7 @@ def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int)
     names = tuple(given)
     strange = next((one for one in names if not isinstance(one, str)), None)
     if strange is not None:
-        raise DataError(f"{argument} must be texts, got {strange!r} among them.")
+        raise DataError(f"{argument} must be texts, got {shown(strange)} among them.")
     if len(names) != count:
         raise DataError(f"{argument} must be {count} names, one a column, got {len(names)}.")
     return names

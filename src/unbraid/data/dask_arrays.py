@@ -11,7 +11,7 @@ import numpy as np
 from unbraid.data.checks import ARRAYS, check_kind
 from unbraid.data.dask_blocks import Held, default_client, failure, holder_of
 from unbraid.data.reductions import Summand, total
-from unbraid.errors import DataError
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def indices(index: Sequence[int] | IndexArray | BoolArray | slice, S: int) -> In
     if given.dtype == bool and given.shape == (S,):
         return np.flatnonzero(given)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not ((given >= -S) & (given < S)).all():
-        raise DataError(f"index must be a slice, a mask (S,) = ({S},) or numbers of samples below {S}, got {index!r}.")
+        raise DataError(
+            f"index must be a slice, a mask (S,) = ({S},) or numbers of samples below {S}, got {shown(index)}."
+        )
     return np.where(given < 0, given + S, given).astype(np.intp)
 
 

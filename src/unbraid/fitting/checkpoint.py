@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.problem import Problem
-from unbraid.errors import FileError, SettingError, UnbraidError
+from unbraid.errors import FileError, SettingError, UnbraidError, check_path
 from unbraid.fitting.fingerprint import describe_differences, fingerprint
 from unbraid.fitting.records import Record, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
-from unbraid.runtime.files import StrPath, check_writable, remove_left_over, replacing
+from unbraid.runtime.files import StrPath, check_writable, replacing
 from unbraid.runtime.interrupts import Result
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.npz import ArrayFile, open_npz, write_npz
@@ -51,8 +50,7 @@ def journal_at(checkpoint: StrPath | None, problem: Problem, rng: object, settin
     """The journal of a fit in a file, with what an earlier run has written; without a file, one that keeps nothing."""
     if checkpoint is None:
         return NOTHING_KEPT
-    if not isinstance(checkpoint, str | os.PathLike):
-        raise SettingError(f"checkpoint must be the path of a file, or None, got {checkpoint!r}.")
+    check_path("checkpoint", checkpoint)
     return Checkpoint(checkpoint, {"unbraid": __version__, **fingerprint(problem, rng, settings)})
 
 
@@ -76,7 +74,6 @@ class Checkpoint(Journal):
         self.changed = self.closed = self.taken_up = False
         now = time.perf_counter()
         target = check_writable(path)
-        remove_left_over(target)
         spent = self._read(target) if target.exists() and target.stat().st_size else 0.0
         self.origin = now - spent
         self.written, self.pause = now, EVERY

@@ -14,6 +14,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.errors import as_generator
 from unbraid.kernels.arrays import Array
+from unbraid.runtime.text import clean_name
 
 ENTRIES = 1 << 20
 """So many entries of each array of the samples are looked at, in rows that lie evenly among all."""
@@ -106,6 +107,7 @@ def describe_differences(now: Mapping[str, str], then: Mapping[str, str]) -> str
 
 def describe_difference(name: str, now: str, then: str) -> str:
     """How one mark differs, as it is now and as it was then, in words."""
+    name = clean_name(name)
     if now.startswith(ARRAY) and then.startswith(ARRAY):
         return f"{name} holds other numbers"
     if now.startswith(GENERATOR) and then.startswith(GENERATOR):
@@ -115,4 +117,4 @@ def describe_difference(name: str, now: str, then: str) -> str:
 
 def without_digest(text: str) -> str:
     """A mark as a message shows it: arrays and generators without their digests."""
-    return "an array" if text.startswith(ARRAY) else GENERATOR if text.startswith(GENERATOR) else text
+    return "an array" if text.startswith(ARRAY) else GENERATOR if text.startswith(GENERATOR) else clean_name(text)

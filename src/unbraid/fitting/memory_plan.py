@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Self
 from unbraid.data.in_memory import KEPT_ENTRIES
 from unbraid.data.problem import Problem
 from unbraid.data.streamed import IN_MEMORY_ENTRIES
-from unbraid.errors import MemoryPlanError, SettingError
+from unbraid.errors import MemoryPlanError, SettingError, shown
 from unbraid.fitting.compression import GRAM_LIMIT, OVERSAMPLING, sizes_kept
 from unbraid.fitting.levels import SEARCH_SAMPLES
 from unbraid.fitting.polish import POLISH_ENTRIES
@@ -298,7 +298,7 @@ def as_bytes(max_memory: int | float | str | None) -> int | None:
     if max_memory is None:
         return available_memory()
     wrong = SettingError(
-        f"max_memory must be a whole number of bytes, text such as '2 GB' or '500 MB', or None, got {max_memory!r}."
+        f"max_memory must be a number of bytes, text such as '2 GB' or '500 MB', or None, got {shown(max_memory)}."
     )
     if isinstance(max_memory, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?b)\s*", max_memory, re.IGNORECASE)

@@ -12,7 +12,7 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
-from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.methods import Method, default
 from unbraid.methods.base import Polish
 from unbraid.results.model import DecoupledModel
@@ -51,7 +51,7 @@ class Request:
     def __post_init__(self) -> None:
         whole = isinstance(self.rank, Integral) and not isinstance(self.rank, bool) and self.rank >= 1
         if not whole and not (isinstance(self.rank, str) and self.rank == "auto"):
-            raise SettingError(f"rank must be {RANKS}, got {self.rank!r}.")
+            raise SettingError(f"rank must be {RANKS}, got {shown(self.rank)}.")
         if self.method is not None and not isinstance(self.method, Method):
             given = f"the function {self.method.__name__}: call it" if callable(self.method) else repr(self.method)
             raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
@@ -70,7 +70,7 @@ class Request:
         """Refuse a wish to compress where the method or a given model does not go with it."""
         if self.compress is not None and not isinstance(self.compress, bool):
             raise SettingError(
-                f"compress must be True, False or None, to compress where it pays, got {self.compress!r}."
+                f"compress must be True, False or None, to compress where it pays, got {shown(self.compress)}."
             )
         if self.compress and self.compression_used is False:
             cause = "init is a model of all inputs and outputs"
@@ -138,7 +138,9 @@ class Request:
             )
         init, rank = self.init, self.rank_used
         if init is not None and (init.rank, init.m, init.n) != (rank, problem.m, problem.n):
-            raise SettingError(f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {init!r}.")
+            raise SettingError(
+                f"init must have rank {rank}, {problem.m} inputs and {problem.n} outputs, got {shown(init)}."
+            )
 
     def settings(self) -> dict[str, object]:
         """What tells this fit from others on the same samples, by name."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
 from unbraid.runtime.interrupts import Result, attempt
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
@@ -151,6 +152,7 @@ class Session:
         cls, journal: Journal, rng: object, callback: Callback | None = None, workers: Workers | None = None
     ) -> Iterator[Self]:
         """A session with a journal of its own, whose clock starts now, less what was spent on it before a break."""
+        check_callback(callback)
         now = time.perf_counter()
         with ExitStack() as stack:
             stack.enter_context(single_blas_thread())

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from unbraid.bases import Basis, Polynomial
 from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
-from unbraid.errors import SettingError, check_number
+from unbraid.errors import SettingError, check_number, shown
 from unbraid.methods.base import Method, Sweeps
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.filtered import Filtered
@@ -74,7 +74,7 @@ def decuyper2022(
     True
     """
     if variant not in SIDES:
-        raise SettingError(f"variant must be one of {', '.join(map(repr, SIDES))}, got {variant!r}.")
+        raise SettingError(f"variant must be one of {', '.join(map(repr, SIDES))}, got {shown(variant)}.")
     check_number("penalty", penalty, 0.0)
     return FilteredMethod(
         name="decuyper2022",

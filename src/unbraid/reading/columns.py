@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from unbraid.data.checks import Missing, check_missing
-from unbraid.errors import FileError, SettingError
+from unbraid.errors import FileError, SettingError, shown
 from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.sources import Table
 from unbraid.runtime.text import clean_name, name_list
@@ -50,7 +50,7 @@ class Columns:
     def __post_init__(self) -> None:
         check_missing(self.missing)
         if self.layout is not None and self.layout not in LAYOUTS:
-            raise SettingError(f"layout must be None, {' or '.join(map(repr, LAYOUTS))}, got {self.layout!r}.")
+            raise SettingError(f"layout must be None, {' or '.join(map(repr, LAYOUTS))}, got {shown(self.layout)}.")
 
 
 def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:

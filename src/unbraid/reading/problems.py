@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unbraid.data.checks import Missing
-from unbraid.errors import FileError
+from unbraid.errors import FileError, check_path
 from unbraid.reading.arrays import points_in_arrays, samples_in_arrays
 from unbraid.reading.columns import Columns
 from unbraid.reading.kinds import find_opener
@@ -88,6 +88,7 @@ def read_points(
 @contextmanager
 def open_source(path: StrPath, columns: Columns) -> Iterator[ArraySource | Table]:
     """Open a file of any kind; a table has no layout to be asked for."""
+    check_path("path", path)
     path = Path(path)
     try:
         with find_opener(path)(path) as source:

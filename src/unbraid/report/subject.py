@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
-from unbraid.errors import DataError, SettingError
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
@@ -217,7 +217,9 @@ def samples_for(about: Fit | DecoupledModel, problem: Problem | None) -> Problem
     if not isinstance(problem, Problem):
         raise SettingError(f"A report about a model needs samples: pass a ub.Problem, got a {type(problem).__name__}.")
     if (problem.n, problem.m) != (about.n, about.m):
-        raise DataError(f"The samples must be those of the model's inputs and outputs: {about!r}, got {problem!r}.")
+        raise DataError(
+            f"The samples must be those of the model's inputs and outputs: {about!r}, got {shown(problem)}."
+        )
     return problem
 
 
@@ -228,7 +230,7 @@ def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
     if not isinstance(truth, DecoupledModel):
         raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     if truth.W0.shape != model.W0.shape:
-        raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {truth!r}.")
+        raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {shown(truth)}.")
 
 
 def in_gauge_of(model: DecoupledModel, laid: Sequence[AlignedBranch]) -> DecoupledModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unbraid.data.problem import Problem
-from unbraid.errors import FileError
+from unbraid.errors import FileError, check_callback, check_path
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
@@ -44,6 +44,8 @@ def write_report(
     `command` is how a shell repeats it.
     """
     check_packages()
+    check_path("path", path)
+    check_callback(callback)
     check_ending(path)
     check_writable(path)
     subject = Subject.of(about, truth, problem)

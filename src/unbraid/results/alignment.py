@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import DataError
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import angles_between
 from unbraid.results.branch import Branch
@@ -88,7 +88,7 @@ def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, 
 
     if model.W0.shape != truth.W0.shape:
         raise DataError(
-            f"Only models with as many branches and inputs can be laid on each other, got {model!r} and {truth!r}."
+            f"Only models with as many branches and inputs can be laid on each other, got {shown(model)} and {truth!r}."
         )
     angles = angles_between(truth.W0, model.W0)
     _, matched = linear_sum_assignment(angles)

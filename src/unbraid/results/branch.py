@@ -23,7 +23,7 @@ from numpy.polynomial import polynomial
 
 from unbraid.bases import Basis, Placement
 from unbraid.bases.constraints import CONSTRAINTS, Constraint, describe
-from unbraid.errors import SettingError
+from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 
 
@@ -95,7 +95,7 @@ class FittedBranch(Branch):
 
     def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
         if order not in (1, 2):
-            raise SettingError(f"order must be 1 or 2, got {order!r}.")
+            raise SettingError(f"order must be 1 or 2, got {shown(order)}.")
         points = np.asarray(u, dtype=np.float64)
         at, beyond = self._inside(points)
         result = self.placement.evaluate(self.coordinates, at, order)

@@ -19,18 +19,27 @@ import numpy as np
 
 from unbraid.bases import BASES, Basis
 from unbraid.data.checks import read_only
-from unbraid.errors import FileError, ModelFileError, UnbraidError
+from unbraid.errors import FileError, ModelFileError, UnbraidError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath, replacing
 from unbraid.runtime.npz import ArrayFile, open_npz, write_npz
+from unbraid.runtime.text import clean_name
 from unbraid.version import __version__
 
 FORMAT = "unbraid-model"
 SCHEMA = 1
-MOST_BYTES = 1 << 30
-"""Bytes that a model may unpack to: 1 GiB, some 130 million coefficients."""
+MOST_BYTES = 1 << 28
+"""Bytes that a model may unpack to: 256 MiB, some 30 million coefficients."""
+MOST_COLUMNS = 1_000_000
+"""Inputs and outputs of a model that is read, at most."""
+MOST_BRANCHES = 100_000
+"""Branches of a model that is read, at most."""
+HIGHEST_DEGREE = 100
+"""The degree of a basis that is read, at most."""
+NARROWEST, FARTHEST = 1e-60, 1e60
+"""Knots that are closer to each other, or farther from zero, cannot be computed with."""
 
 
 def save_model(model: DecoupledModel, path: StrPath) -> None:
@@ -75,6 +84,7 @@ def load_model(path: StrPath) -> DecoupledModel:
         with open_npz(path) as file:
             branches = read_metadata(file)
             r = len(branches)
+            check_columns(file)
             W0, W1 = read_floats(file, "W0", (r, None)), read_floats(file, "W1", (None, r))
             bias = read_floats(file, "bias", (W1.shape[0],))
             return DecoupledModel(W0, W1, [read_branch(file, j, one) for j, one in enumerate(branches)], bias)
@@ -103,10 +113,10 @@ def read_metadata(file: ArrayFile) -> list[Any]:
         )
     schema = metadata.get("schema")
     if type(schema) is not int or schema < 1:
-        raise damage_error(file, f"its schema number is {schema!r}")
+        raise damage_error(file, f"its schema number is {shown(schema)}")
     if schema > SCHEMA:
         made = metadata.get("unbraid")
-        by = f" by unbraid {made}" if isinstance(made, str) else ""
+        by = f" by unbraid {clean_name(made)}" if isinstance(made, str) else ""
         raise ModelFileError(
             f"{file.path} was written{by} in schema {schema}, and this version ({__version__}) reads up to schema "
             f"{SCHEMA}: upgrade unbraid."
@@ -114,12 +124,15 @@ def read_metadata(file: ArrayFile) -> list[Any]:
     branches = metadata.get("branches")
     if not isinstance(branches, list) or not branches:
         raise damage_error(file, "its metadata describe no branches")
+    if len(branches) > MOST_BRANCHES:
+        raise damage_error(file, f"it has {len(branches)} branches, more than the {MOST_BRANCHES} accepted")
     return branches
 
 
 def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
     """Branch j of a file, from its description; every array is checked against the basis."""
     basis = read_basis(file, j, described)
+    check_basis(file, j, basis)
     coordinates = read_floats(file, f"branch_{j}.coordinates", (basis.size,))
     arrays = {}
     for name, like in basis.place(np.array([0.0, 1.0])).arrays().items():
@@ -127,7 +140,30 @@ def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
         arrays[name] = read_floats(file, where, like.shape)
         if not np.all(arrays[name][:-1] < arrays[name][1:]):
             raise damage_error(file, f"{where} is not strictly increasing")
+        if np.diff(arrays[name]).min(initial=1.0) < NARROWEST or np.abs(arrays[name]).max(initial=0.0) > FARTHEST:
+            raise damage_error(file, f"{where} has entries closer than {NARROWEST:g}, or beyond {FARTHEST:g}")
     return FittedBranch(basis, basis.placement_from(arrays), coordinates)
+
+
+def check_columns(file: ArrayFile) -> None:
+    """Refuse more inputs or outputs than any model has, before they are unpacked."""
+    for name, axis in (("W0", -1), ("W1", 0)):
+        shape = file.header(name)[0] if name in file.names else ()
+        if shape and shape[axis] > MOST_COLUMNS:
+            raise damage_error(
+                file, f"{name} has shape {shape}, and at most {MOST_COLUMNS} inputs or outputs are accepted"
+            )
+
+
+def check_basis(file: ArrayFile, j: int, basis: Basis) -> None:
+    """Refuse a basis that would take long to work with, or is not the one of the coefficients, before it is placed."""
+    degree = getattr(basis, "degree", 0)
+    if degree > HIGHEST_DEGREE:
+        raise damage_error(file, f"branch {j} has degree {degree}, and at most {HIGHEST_DEGREE} is accepted")
+    name = f"branch_{j}.coordinates"
+    found = file.header(name)[0] if name in file.names else (basis.size,)
+    if found != (basis.size,):
+        raise damage_error(file, f"{name} has shape {found}, not ({basis.size})")
 
 
 def read_basis(file: ArrayFile, j: int, described: Any) -> Basis:

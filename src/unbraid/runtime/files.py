@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import shutil
 import time
@@ -12,11 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from unbraid.errors import FileError
+from unbraid.errors import FileError, check_path
 
 StrPath = str | os.PathLike[str]
-ABANDONED = 60.0
-"""Seconds after which nobody is still writing a temporary file that has not changed since."""
+ABANDONED = 86400.0
+"""Seconds after which nobody on another machine is still writing a temporary file that has not changed since."""
 
 
 @contextmanager
@@ -24,10 +25,12 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
     """Open a binary file that takes the place of `path` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, reach the disk, and only then get the name. Whatever
-    goes wrong before that leaves an older file as it was, and no temporary file behind.
+    goes wrong before that leaves an older file as it was, and no temporary file behind; those that killed
+    processes have left of the same target are removed.
     """
     target = check_writable(path)
-    temporary = target.with_name(f"{temporary_prefix(target)}{secrets.token_hex(8)}.tmp")
+    remove_left_over(target)
+    temporary = temporary_file(target)
     try:
         with temporary.open("xb") as file:
             yield file
@@ -47,15 +50,53 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
 
 def temporary_prefix(target: Path) -> str:
     """How the names of temporary files begin that are to become the target."""
-    return f".unbraid-{zlib.crc32(target.name.encode(errors='surrogateescape')):08x}-"
+    return f".unbraid-{short_hash(target.name)}-"
+
+
+def temporary_file(target: Path) -> Path:
+    """A new file beside the target, whose name tells the machine and the process that writes it."""
+    return target.with_name(
+        f"{temporary_prefix(target)}{short_hash(platform.node())}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    )
+
+
+def short_hash(name: str) -> str:
+    """Eight letters that stand for a name of any length, with any characters."""
+    return f"{zlib.crc32(name.encode(errors='surrogateescape')):08x}"
 
 
 def remove_left_over(target: Path) -> None:
-    """Remove temporary files that a killed process has left; recent ones may be another's, who is at work."""
+    """Remove temporary files of the target that killed processes have left, and none of a process that is alive."""
     with suppress(OSError):
         for temporary in target.parent.glob(f"{temporary_prefix(target)}*.tmp"):
-            if time.time() - temporary.stat().st_mtime > ABANDONED:
+            if is_abandoned(temporary):
                 temporary.unlink()
+
+
+def is_abandoned(temporary: Path) -> bool:
+    """Whether the process that wrote a temporary file is gone; one of another machine, if it has not for a day."""
+    machine, _, rest = temporary.name.removeprefix(".unbraid-")[9:].partition("-")
+    process = rest.partition("-")[0]
+    if machine == short_hash(platform.node()) and process.isdecimal():
+        return not is_alive(int(process))
+    return time.time() - temporary.stat().st_mtime > ABANDONED
+
+
+def is_alive(process: int) -> bool:
+    """Whether there is a process of that number on this machine."""
+    if os.name == "nt":  # where os.kill ends the process it asks about
+        import ctypes
+
+        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, process)  # type: ignore[attr-defined,unused-ignore]
+        ctypes.windll.kernel32.CloseHandle(handle)  # type: ignore[attr-defined,unused-ignore]
+        return bool(handle)
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def make_folder(folder: Path, named: StrPath | None = None) -> Path:
@@ -69,6 +110,7 @@ def make_folder(folder: Path, named: StrPath | None = None) -> Path:
 
 def check_writable(path: StrPath) -> Path:
     """Where `path` leads, links followed; refused where no file could be written. Ask before long work."""
+    check_path("path", path)
     try:
         target = Path(path).resolve()
         folder = target.parent

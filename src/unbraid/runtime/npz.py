@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import lzma
 import math
+import os
 import struct
 import tokenize
 import warnings
@@ -21,7 +22,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import FileError
+from unbraid.errors import FileError, check_path
 from unbraid.runtime.files import StrPath, why_refused
 from unbraid.runtime.text import clean_name, name_list
 
@@ -64,6 +65,7 @@ def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 @contextmanager
 def open_npz(path: StrPath) -> Iterator[ArrayFile]:
     """Open a `.npz` file, or raise a `FileError` with a sentence about what it is instead."""
+    check_path("path", path)
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - closed below, with errors of its own
     except FileNotFoundError:
@@ -78,7 +80,7 @@ def open_npz(path: StrPath) -> Iterator[ArrayFile]:
         except UNREADABLE as error:
             raise FileError(f"{path} {not_a_zip(file)}.") from error
         with archive:
-            yield ArrayFile(path, archive)
+            yield ArrayFile(path, archive, os.fstat(file.fileno()).st_size)
 
 
 def not_a_zip(file: BinaryIO) -> str:
@@ -107,9 +109,9 @@ class ArrayFile:
         The names of its arrays.
     """
 
-    def __init__(self, path: StrPath, archive: zipfile.ZipFile) -> None:
+    def __init__(self, path: StrPath, archive: zipfile.ZipFile, size: int) -> None:
         self.path = path
-        self._archive = archive
+        self._archive, self._size = archive, size
         self._members = {info.filename: info for info in archive.infolist()}
         self.names = tuple(name.removesuffix(SUFFIX) for name in self._members if name.endswith(SUFFIX))
 
@@ -147,7 +149,8 @@ class ArrayFile:
     def _opened(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
         """The bytes of one array, unpacked as they are read, and how many they are."""
         member = self._members[name + SUFFIX]
-        if member.file_size > BEST_DEFLATE * (member.compress_size + 1):
+        packed = min(member.compress_size, self._size)
+        if member.file_size > BEST_DEFLATE * (packed + 1):
             raise FileError(f"{self.path} is damaged: {clean_name(name)} claims to unpack to {member.file_size} bytes.")
         with damage_as_sentence(self.path, name), self._archive.open(member) as stream:
             yield stream, member.file_size

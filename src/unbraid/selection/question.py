@@ -10,7 +10,7 @@ from typing import Any
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
-from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.fitting.request import Request, check_problem, check_shared, count_unknowns
 from unbraid.methods import Method
 from unbraid.selection.validation import Settings
@@ -100,7 +100,7 @@ class Question:
 def as_list(name: str, given: Iterable[Any]) -> list[Any]:
     """Values to try as a list of at least one; a sentence that names the argument for anything else."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise SettingError(f"{name} must be several values to try, such as a list, got {given!r}.")
+        raise SettingError(f"{name} must be several values to try, such as a list, got {shown(given)}.")
     values = list(given)
     if not values:
         raise SettingError(f"{name} must have at least one value to try, got none: leave it out for the default.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unbraid.errors import SettingError, check_number, check_whole
+from unbraid.errors import SettingError, check_number, check_whole, shown
 
 
 @dataclass(frozen=True)
@@ -75,5 +75,5 @@ def as_coupling(given: float | Coupling) -> Coupling:
     if isinstance(given, FixedCoupling | GrowingCoupling):
         return given
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise SettingError(f"coupling must be a number or a ub.GrowingCoupling, got {given!r}.")
+        raise SettingError(f"coupling must be a number or a ub.GrowingCoupling, got {shown(given)}.")
     return FixedCoupling(float(given))

@@ -15,7 +15,7 @@ from unbraid.data.functions.forms import Form, deed, try_call
 from unbraid.data.functions.hosts import Function, Host, imported, quiet
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of
 from unbraid.data.functions.scales import binary_spreads
-from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.errors import DataError, SettingError, check_callback, check_whole, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.runtime.progress import Callback, Progress
 
@@ -92,13 +92,12 @@ def check_sampling(
             )
     if derivatives not in get_args(Derivatives):
         accepted = ", ".join(map(repr, get_args(Derivatives)))
-        raise SettingError(f"derivatives must be one of {accepted}, got {derivatives!r}.")
+        raise SettingError(f"derivatives must be one of {accepted}, got {shown(derivatives)}.")
     if jacobian is not None and derivatives != "auto":
         raise SettingError(f"Both jacobian= and derivatives={derivatives!r} were given: leave one of them out.")
     if chunk is not None:
         check_whole("chunk", chunk, 1)
-    if callback is not None and not callable(callback):
-        raise SettingError(f"callback must be a function of a Progress, got {callback!r}.")
+    check_callback(callback)
 
 
 def check_differentiable(host: Host, batched: bool, X: Array) -> None:

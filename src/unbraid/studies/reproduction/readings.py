@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from unbraid.errors import SettingError, check_number, check_whole
+from unbraid.errors import SettingError, check_number, check_whole, shown
 from unbraid.methods import AlternatingMethod, dejonghe2025
 
 VARIANTS = {
@@ -45,7 +45,7 @@ class Readings:
         if self.box == 0.0:
             raise SettingError("box must be above 0, got 0.")
         if self.degree_of not in ("function", "spline"):
-            raise SettingError(f"degree_of must be 'function' or 'spline', got {self.degree_of!r}.")
+            raise SettingError(f"degree_of must be 'function' or 'spline', got {shown(self.degree_of)}.")
 
     def settings(self) -> dict[str, Any]:
         """The readings by name, as plain numbers and texts."""

@@ -1,0 +1,193 @@
+"""Files of strangers: truncated, flipped and crafted ones of every kind are read, or refused in a sentence at once."""
+
+from __future__ import annotations
+
+import random
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from killed_fits import fitted
+from model_files import a_model, refusal, rewritten, with_metadata
+from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
+from unbraid.reading import read_problem
+
+KINDS = {**{name: write for name, write in SAMPLES_FIRST.items() if "." in name}, **MATLAB, **TABLES}
+FEW, MANY = 150, 4000
+
+
+def write_samples(kind: str, path: Path) -> Path:
+    """Samples in a file of some kind."""
+    problem, _ = ub.datasets.trig(S=12, rng=0)
+    KINDS[kind](path / kind, parts(problem))
+    return path / kind
+
+
+def read_table(path: Path) -> object:
+    """Samples of a file, with columns named where it is a table."""
+    return read_problem(path, inputs="x*", outputs="y*") if path.name in TABLES else read_problem(path)
+
+
+@cache
+def whole_files() -> dict[str, tuple[bytes, Callable[[Path], object]]]:
+    """Files as they should be, by name, and what reads them."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        a_model([ub.BSpline(df=5), ub.SmoothingSpline(df=6), ub.Polynomial(3)]).save(place / "model.npz")
+        fitted("dejonghe2025", place / "fit.checkpoint")
+        found: dict[str, tuple[bytes, Callable[[Path], object]]] = {
+            "model.npz": ((place / "model.npz").read_bytes(), lambda path: ub.DecoupledModel.load(path)(np.ones(2))),
+            "fit.checkpoint": (
+                (place / "fit.checkpoint").read_bytes(),
+                lambda path: fitted("dejonghe2025", path),
+            ),
+        }
+        for kind in KINDS:
+            found[kind] = write_samples(kind, place).read_bytes(), read_table
+        return found
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """The bytes with something wrong."""
+    data = bytearray(content)
+    how = chance.choice(["cut", "flip", "flips", "zeros", "swap", "insert", "ones"])
+    at, length = chance.randrange(len(data)), chance.choice([1, 2, 4, 8, 64])
+    if how == "cut":
+        return bytes(data[:at])
+    if how == "flip":
+        data[at] ^= 1 << chance.randrange(8)
+    elif how == "flips":
+        for _ in range(20):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+    elif how == "swap":
+        other = chance.randrange(len(data))
+        data[at : at + length], data[other : other + length] = data[other : other + length], data[at : at + length]
+    elif how == "insert":
+        data[at:at] = chance.randbytes(length)
+    else:
+        data[at : at + length] = (b"\0" if how == "zeros" else b"\xff") * len(data[at : at + length])
+    return bytes(data)
+
+
+def attack(seeds: Iterable[int]) -> int:
+    """How many of the damaged files were refused; whatever else may happen is that they are read."""
+    refused = 0
+    files = whole_files()
+    with TemporaryDirectory() as folder:
+        for seed in seeds:
+            chance = random.Random(seed)
+            name = chance.choice(list(files))
+            content, read = files[name]
+            path = Path(folder, name)
+            path.write_bytes(damaged(content, chance))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    read(path)
+            except ub.UnbraidError as error:
+                refused += 1
+                said = str(error)
+                assert said.isprintable(), (seed, said)
+                assert len(said) < 900, (seed, said)
+            except Exception as error:
+                raise AssertionError(f"seed {seed}, {name}") from error
+    return refused
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_damaged_files_are_read_or_refused(part: int) -> None:
+    assert attack(range(part, FEW, 2)) > FEW // 8
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("part", range(10))
+def test_thousands_of_damaged_files_are_read_or_refused(part: int) -> None:
+    assert attack(range(1000 + part, 1000 + MANY, 10)) > MANY // 50
+
+
+# %% Crafted models
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    a_model([ub.BSpline(df=5), ub.Polynomial(3)]).save(tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def forge(path: Path, name: str, claimed: int, packed: int | None = None) -> None:
+    """Let the directory of an archive claim that a member unpacks to so many bytes."""
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        start = archive.start_dir
+    at = data.index(name.encode(), start) - 46
+    data[at + 24 : at + 28] = min(claimed, 2**32 - 2).to_bytes(4, "little")
+    if packed is not None:
+        data[at + 20 : at + 24] = min(packed, 2**32 - 2).to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("packed", [None, 2**32 - 2])
+def test_a_bomb_is_refused_before_it_is_unpacked(packed: int | None, path: Path) -> None:
+    forge(path, "W0.npy", 2**32 - 2, packed)
+    assert "unpacks to" in refusal(path) or "unpack" in refusal(path)
+
+
+def test_deflated_zeros_are_refused_by_their_size(path: Path) -> None:
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("W9.npy", "w", force_zip64=True) as bomb,
+    ):
+        for _ in range(300):
+            bomb.write(bytes(1 << 20))
+    assert "unpacks to" in refusal(path)
+
+
+def test_degrees_and_sizes_beyond_use_are_refused(path: Path) -> None:
+    with_metadata(path, lambda told: told["branches"][1].update(settings={"degree": 3000}))
+    assert "degree" in refusal(path)
+
+
+def test_a_basis_of_another_size_is_refused_before_it_is_placed(path: Path) -> None:
+    with_metadata(path, lambda told: told["branches"][0]["settings"].update(df=10**9))
+    assert "branch_0.coordinates has shape" in refusal(path)
+
+
+def test_millions_of_outputs_are_refused(path: Path) -> None:
+    rewritten(path, lambda arrays: arrays.update(W1=np.zeros((10**7, 2)), bias=np.zeros(10**7)))
+    assert "at most 1000000 inputs or outputs" in refusal(path)
+
+
+@pytest.mark.parametrize("knots", [[0.0, 1e-300, 1.0], [-1e300, 0.0, 1e300], [0.0, np.inf, np.inf]])
+def test_knots_that_cannot_be_computed_with_are_refused(knots: list[float], path: Path) -> None:
+    rewritten(path, lambda arrays: arrays.update({"branch_0.breakpoints": np.array(knots)}))
+    assert "branch_0.breakpoints" in refusal(path)
+
+
+HOSTILE_TEXT = "\x1b[2J\u202e" + "long " * 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.update(schema=99, unbraid=HOSTILE_TEXT),
+        lambda told: told.update(schema=HOSTILE_TEXT),
+        lambda told: told["branches"][0].update(basis=HOSTILE_TEXT),
+        lambda told: told["branches"][0]["settings"].update(of=HOSTILE_TEXT),
+        lambda told: told["branches"][0]["settings"].update(df=HOSTILE_TEXT),
+        lambda told: told["branches"][0]["settings"].update({HOSTILE_TEXT: 1}),
+        lambda told: told.update(branches=HOSTILE_TEXT),
+    ],
+)
+def test_what_a_file_says_is_quoted_briefly_and_without_escapes(
+    change: Callable[[dict[str, object]], object], path: Path
+) -> None:
+    said = refusal(with_metadata(path, change))
+    assert said.isprintable()
+    assert "long " * 21 not in said
