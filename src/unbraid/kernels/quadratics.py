@@ -8,6 +8,9 @@ import numpy as np
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.decompositions import eigen, spectral_pseudo_inverse
 
+PIVOTS, PIVOTS_PER_UNKNOWN = 30, 2
+"""Exchanges after which pivoting is given up: where it ends it mostly does so after a few."""
+
 
 def unit_diagonal(A: Array) -> Array:
     """The factors s (..., K) for which s A s has ones on its diagonal (or zeros where A has)."""
@@ -48,7 +51,7 @@ def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
     passive = np.ones(linear.shape, dtype=bool)
     fewest = np.full(linear.shape[0], size + 1)
     patience = np.full(linear.shape[0], 3)
-    for _ in range(20 * size):
+    for _ in range(PIVOTS + PIVOTS_PER_UNKNOWN * size):
         x[todo] = solve_passive(matrix[todo], linear[todo], passive[todo])
         slack = (matrix[todo] @ x[todo, :, None])[..., 0] - linear[todo]
         wrong = np.where(passive[todo], x[todo] < 0.0, slack < -tolerance[todo]) & ~free

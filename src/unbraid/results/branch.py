@@ -219,7 +219,10 @@ def first_negative(powers: Array, reach: float) -> float:
     """The first h in [0, reach] from which on a polynomial, given by its powers, is negative; `reach` if none is."""
     if len(powers) < 2 or not np.any(powers[1:]):
         return 0.0 if powers[0] < 0.0 else reach
-    scaled = np.trim_zeros(powers * reach ** np.arange(len(powers)), "b")  # zeros of a polynomial in h / reach
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.trim_zeros(powers * reach ** np.arange(len(powers)), "b")  # of a polynomial in h / reach
+    if not scaled.size or not np.isfinite(scaled).all():
+        return 0.0  # too flat or too steep to tell
     zeros = polynomial.polyroots(scaled) if len(scaled) > 1 else np.zeros(0)
     inside = np.sort([zero.real for zero in zeros if abs(zero.imag) < 1e-8 and 0.0 < zero.real < 1.0])
     edges = np.array([0.0, *inside, 1.0])
