@@ -64,7 +64,7 @@ def fit_surrogate(X: Array, F: Array, centres: Array) -> tuple[Array, Array]:
     energy = free.T @ cubed_distances(centres, centres) @ free
     values, vectors = eigen(0.5 * (energy + energy.T))
     if not values[-1] > 0.0:  # the centres lie so that only a linear part is left
-        return np.zeros((len(centres), F.shape[1])), np.linalg.lstsq(with_ones(X), F)[0]
+        return np.zeros((len(centres), F.shape[1])), np.asarray(np.linalg.lstsq(with_ones(X), F)[0], dtype=np.float64)
     values = np.maximum(values, 1e-12 * values[-1])
     coordinates = free @ (vectors / np.sqrt(values))  # in which the energy is a sum of squares
     A = cubed_distances(X, centres) @ coordinates

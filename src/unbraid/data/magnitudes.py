@@ -98,6 +98,11 @@ class Magnitudes:
             slopes = (powers_of(extent.J) + x).max(axis=1)  # of outputs as far as slopes tell
             f = np.where((values == NOTHING) & (slopes > NOTHING // 2), unusual(slopes), f)
             check_likely(extent, slopes - f, values)
+            if (powers_of(extent.J) + powers_of(extent.X)).max() > FARTHEST:
+                raise DataError(
+                    f"J reaches {extent.J.max():.3g} and X {extent.X.max():.3g}: values of that size cannot be "
+                    "represented. Use other units."
+                )
         check_representable("X", x, extent.X)
         check_representable("F" if extent.J is None else "F or J", f, extent.F)
         if extent.F is not None and np.abs(f[:, None] - x).max() > FARTHEST:

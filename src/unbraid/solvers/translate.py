@@ -70,10 +70,13 @@ def finish_run(
 
     Values of a branch have unit standard deviation over the samples, W1 taking up the scale; with a free offset
     their mean is zero (where they must be nonnegative: their least coefficient), the offset taking up the constants.
+    A run that found nothing finite gives branches of zero.
     """
     one = run.best
-    placement, a = one.placement.select(0), one.a[0]
-    inner = one.W0[0], units, placement, a
+    placement, a, W0, W1 = one.placement.select(0), one.a[0], one.W0[0], one.W1[0]
+    if not np.isfinite(run.objective):
+        a, W0, W1 = np.zeros_like(a), np.nan_to_num(W0), np.zeros_like(W1)
+    inner = W0, units, placement, a
     long = problem.m + 16 * len(a)
     center = mean(problem, branch_values, *inner, entries=long, counted_once=True)
     spread = np.sqrt(variance(problem, center, branch_values, *inner, entries=long, counted_once=True))
@@ -87,7 +90,7 @@ def finish_run(
     projection = Projection.onto(constraints, offset)
     batch = placement.select(None)  # shifted and scaled coefficients are feasible to rounding: now exactly
     a = projection.from_shape_coordinates(batch, projection.shape_coordinates(batch, a[None]))[0]
-    model = in_user_units(units, one.W0[0], one.W1[0] * spread, FittedBranches(basis, placement, a))
+    model = in_user_units(units, W0, W1 * spread, FittedBranches(basis, placement, a))
     if not offset or problem.F is None:
         return model
     return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, value_residuals, model))
