@@ -11,7 +11,7 @@ from unbraid.fitting.request import Request
 from unbraid.fitting.session import CUTS, Found
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.fit import Fit, StartSummary, errors_on
-from unbraid.results.notes import notes_on
+from unbraid.results.notes import Shown, notes_on
 from unbraid.results.outcome import Status
 from unbraid.solvers.iterates import Run
 from unbraid.solvers.translate import finish_run
@@ -52,7 +52,7 @@ class Case:
             method=method.name,
             basis=request.basis_used,
             constraints=request.constraints,
-            notes=notes_on(problem, unknowns, summaries, status, jacobian_error, output_errors),
+            notes=notes_on(problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors)),
             problem=problem,
             asked=request,
         )

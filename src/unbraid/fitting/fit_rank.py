@@ -18,6 +18,7 @@ from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
 from unbraid.fitting.session import Session, Stage
 from unbraid.fitting.smoothing import ChooseSmoothing
+from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -39,7 +40,7 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
     fit = case.conclude(setup.levels.lift_all(found))
-    notes = (*setup.levels.notes, *fit.notes)
+    notes = with_contradiction_first((*setup.levels.notes, *fit.notes))
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     # sample numbers are the user's
     return replace(fit, model=model, problem=problem, asked=request, seconds=session.seconds(), notes=notes)

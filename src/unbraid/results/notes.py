@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.contradictions import describe_contradiction
 from unbraid.results.fit import AGREEING, StartSummary
+from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.runtime.text import clean_name
 
@@ -21,21 +24,31 @@ GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 """An Error(J) below and an output error in % above these do not go together."""
 
 
+class Shown(NamedTuple):
+    """A model and its errors, Error(J) and (n,) output errors in %."""
+
+    model: DecoupledModel
+    jacobian_error: float | None
+    output_errors: Array | None
+
+
 def notes_on(
     problem: Problem,
     coefficients: int,
     starts: Sequence[StartSummary],
     status: Status,
-    jacobian_error: float | None,
-    output_errors: Array | None,
+    shown: Shown,
 ) -> tuple[str, ...]:
     """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias."""
+    contradiction = describe_contradiction(problem, shown.model)
+    errors = notes_on_errors(problem, shown.jacobian_error, shown.output_errors)
     return tuple(
         note
         for notes in (
+            [] if contradiction is None else [contradiction],
             notes_on_data(problem, status),
             notes_on_unknowns(problem, coefficients),
-            notes_on_errors(problem, jacobian_error, output_errors),
+            errors if contradiction is None else [],
             notes_on_starts(starts, status),
         )
         for note in notes

@@ -16,6 +16,7 @@ from unbraid.fitting.fit_rank import check_fit, fit_rank
 from unbraid.fitting.request import Request, seed_of
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
+from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
@@ -82,7 +83,7 @@ class Selection:
     def fit_in(self, session: Session, request: Request) -> Fit:
         """The fit that `request` asks for, in a session; the reason is the first of its notes."""
         fit = fit_rank(self.problem, request, session)
-        return replace(fit, notes=(self.reason, *fit.notes))
+        return replace(fit, notes=with_contradiction_first((self.reason, *fit.notes)))
 
     def __repr__(self) -> str:
         tried = counted(len(self.rows), "candidate")

@@ -1,0 +1,199 @@
+"""Whether values and Jacobians of samples are those of one function, and if not, what the mistake may be.
+
+Where a model fits both up to their sizes, sizes tell: F ≈ a + c_F F̂ and J ≈ c_J Ĵ, output by output, and
+q = c_J / c_F is 1 unless one of the two is too large, -1 where a sign is wrong.
+
+Where it does not, samples are compared with their neighbours. Of a smooth function
+
+    f(x') - f(x)  ≈  ½ (J(x) + J(x')) (x' - x),
+
+and how much of the differences on the left the right side explains, R², tells whether J is that of F; and, with J
+negated, transposed, its axes in another order or its columns in other units, what would make it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from unbraid.data.problem import Problem
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.model import DecoupledModel
+
+CONTRADICTION = "F and J contradict each other"
+"""How the note begins."""
+MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
+"""How many samples are looked at, and how few say nothing."""
+FITTED = 0.1
+"""The share of the variance that a model may leave and still tell sizes."""
+SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
+"""Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
+GAINED = 0.6
+"""A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
+FACTOR = 1.6
+"""Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
+UNEXPLAINED, SMOOTH = 0.3, 0.4
+"""Jacobians explain less than this of the differences between neighbours whose values are as alike as that."""
+FEW_AXES = 5
+"""Axes of which all orders are tried; of more, all exchanges of two."""
+
+
+def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | None:
+    """The sentence to be said where values and Jacobians are not those of one function; None where they may be."""
+    if problem.F is None or problem.J is None:
+        return None
+    some = problem.thinned(MOST_SAMPLES)
+    X, F, J = some.X, np.asarray(some.F), np.asarray(some.J)
+    known = np.isfinite(F).all(axis=1) & np.isfinite(J).all(axis=(1, 2))
+    X, F, J = X[known], F[known], J[known]
+    if len(X) < FEWEST_SAMPLES:
+        return None
+    varying = np.std(F, axis=0) > 1e-12 * np.abs(F).max(axis=0)
+    if not varying.any() or not J.any():
+        return None
+    sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
+    if sizes.fitted:
+        return describe_sizes(sizes, np.flatnonzero(varying))
+    return describe_neighbours(Neighbours.of(X, F, J))
+
+
+class Sizes(NamedTuple):
+    """Sizes q (n,) of Jacobians over those of values, their errors, and whether a model fits both up to them."""
+
+    q: Array
+    error: Array
+    fitted: bool
+
+
+def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> Sizes:
+    """Sizes of Jacobians over those of values, as a model shows them that has one size for both."""
+    values, modelled = F - F.mean(axis=0), F_hat - F_hat.mean(axis=0)
+    tiny = np.finfo(float).tiny
+    c_values = np.sum(values * modelled, axis=0) / np.maximum(np.sum(modelled**2, axis=0), tiny)
+    c_slopes = np.sum(J * J_hat, axis=(0, 2)) / np.maximum(np.sum(J_hat**2, axis=(0, 2)), tiny)
+    left = np.sum((values - c_values * modelled) ** 2, axis=0) / np.maximum(np.sum(values**2, axis=0), tiny)
+    left_slopes = np.sum((J - c_slopes[:, None] * J_hat) ** 2, axis=(0, 2)) / np.maximum(
+        np.sum(J**2, axis=(0, 2)), tiny
+    )
+    fitted = bool(max(left.max(), left_slopes.max()) < FITTED and np.abs(c_values).min() > tiny)
+    q = c_slopes / c_values if fitted else np.ones(len(left))
+    return Sizes(q, np.sqrt(left / len(F) + left_slopes / len(F)), fitted)
+
+
+def describe_sizes(sizes: Sizes, outputs: IndexArray) -> str | None:
+    """The sentence where Jacobians have another size, or sign, than values say."""
+    off = np.abs(np.log(np.abs(sizes.q))) > np.maximum(np.log(SIZE_ODDS), SIZE_ERRORS * sizes.error)
+    wrong = off | (sizes.q < 0.0)
+    if not wrong.any():
+        return None
+    q = sizes.q[wrong]
+    same = wrong.all() and np.ptp(q) < 0.05 * np.abs(q).max()
+    where = "" if same else f" in output {', '.join(str(i + 1) for i in outputs[wrong][:6])}"
+    if np.all(np.abs(np.abs(q) - 1.0) < 0.05):
+        return told("J has the wrong sign", where)
+    times = f"{np.median(q):.3g}" if same or len(q) == 1 else f"between {q.min():.3g} and {q.max():.3g}"
+    return told(f"J is {times} times the Jacobian of the values: a factor is missing, or units differ", where)
+
+
+class Neighbours(NamedTuple):
+    """Differences between neighbouring samples: Δx (p, m), ΔF (p, n), and means of their J (p, n, m)."""
+
+    steps: Array
+    rises: Array
+    slopes: Array
+
+    @classmethod
+    def of(cls, X: Array, F: Array, J: Array) -> Neighbours:
+        """Each sample and those nearest to it, twice as many as inputs; inputs and outputs have unit spread."""
+        from scipy.spatial import KDTree
+
+        x_scale, f_scale = (np.where(spread > 0.0, spread, 1.0) for spread in (np.std(X, axis=0), np.std(F, axis=0)))
+        X, F, J = X / x_scale, F / f_scale, J * x_scale / f_scale[:, None]
+        count = min(2 * X.shape[1], len(X) - 1)
+        nearest = np.asarray(KDTree(X).query(X, count + 1)[1])[:, 1:]
+        pairs = np.stack([np.repeat(np.arange(len(X)), count), nearest.ravel()], axis=1)
+        one, other = np.unique(np.sort(pairs, axis=1), axis=0).T
+        return cls(X[other] - X[one], F[other] - F[one], 0.5 * (J[one] + J[other]))
+
+    def explained(self, slopes: Array) -> float:
+        """R²: how much of the differences of values the slopes explain."""
+        left = self.rises - np.einsum("pik,pk->pi", slopes, self.steps)
+        return 1.0 - float(np.sum(left**2)) / max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
+
+    @property
+    def likeness(self) -> float:
+        """How alike the values of neighbours are: 1 if they are the same, 0 if they have no relation."""
+        return 1.0 - float(np.mean(self.rises**2)) / 2.0
+
+
+def describe_neighbours(near: Neighbours) -> str | None:
+    """The sentence where neighbouring samples show that Jacobians are not those of the values."""
+    given = near.explained(near.slopes)
+    for several in (mended(near), in_other_units(near)):
+        explained, cause = max(((near.explained(slopes), cause) for cause, slopes in several), default=(-np.inf, ""))
+        if 1.0 - explained < GAINED * (1.0 - given):
+            return told(cause, "")
+    if given < UNEXPLAINED and near.likeness > SMOOTH:
+        return told(
+            "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or "
+            "the function varies faster than the samples show",
+            "",
+        )
+    return None
+
+
+def mended(near: Neighbours) -> Iterator[tuple[str, Array]]:
+    """Jacobians as they might have been meant, with what was done to them instead."""
+    J = near.slopes
+    _, n, m = J.shape
+    yield "J has the wrong sign", -J
+    if n == m:
+        yield "J is transposed: it has ∂f_k/∂x_i where ∂f_i/∂x_k is expected", J.mT
+    for order in orders(m):
+        yield (
+            f"The inputs of J are in another order than those of X: by X they would be {one_based(order)}",
+            J[:, :, order],
+        )
+    for order in orders(n):
+        yield (
+            f"The outputs of J are in another order than those of F: by F they would be {one_based(order)}",
+            J[:, order],
+        )
+
+
+def in_other_units(near: Neighbours) -> Iterator[tuple[str, Array]]:
+    """Jacobians in the units, input by input, in which they explain most, if those are plainly others."""
+    J, m = near.slopes, near.steps.shape[1]
+    factors = np.linalg.lstsq((J * near.steps[:, None]).reshape(-1, m), near.rises.ravel())[0]
+    if np.any(np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)):
+        sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
+        yield f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", J * factors
+
+
+def orders(count: int) -> Iterator[list[int]]:
+    """Other orders of so many axes: all if they are few, else all exchanges of two."""
+    if count <= FEW_AXES:
+        yield from (list(order) for order in permutations(range(count)) if list(order) != list(range(count)))
+        return
+    for one, other in combinations(range(count), 2):
+        order = list(range(count))
+        order[one], order[other] = other, one
+        yield order
+
+
+def one_based(order: list[int]) -> str:
+    """Positions as a reader counts them."""
+    return ", ".join(str(one + 1) for one in order)
+
+
+def told(cause: str, where: str) -> str:
+    """The note: what contradicts what, the likely cause, and what to do."""
+    return f"{CONTRADICTION}{where}. {cause}. Mend that, or leave one of them out."
+
+
+def with_contradiction_first(notes: Sequence[str]) -> tuple[str, ...]:
+    """Notes in their order, but for the one that puts all others in doubt."""
+    return tuple(sorted(notes, key=lambda note: not note.startswith(CONTRADICTION)))
