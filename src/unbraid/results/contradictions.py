@@ -31,12 +31,12 @@ FITTED = 0.1
 """The share of the variance that a model may leave and still tell sizes."""
 SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
 """Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
-GAINED = 0.6
+GAINED = 0.7
 """A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
 FACTOR = 1.6
 """Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
-UNEXPLAINED, SMOOTH = 0.3, 0.4
-"""Jacobians explain less than this of the differences between neighbours whose values are as alike as that."""
+RELIED = 0.35
+"""Jacobians explain as much of the differences between neighbours as their values are alike, less this at most."""
 FEW_AXES = 5
 """Axes of which all orders are tried; of more, all exchanges of two."""
 
@@ -55,9 +55,10 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     if not varying.any() or not J.any():
         return None
     sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
+    near = Neighbours.of(X, F, J)
     if sizes.fitted:
-        return describe_sizes(sizes, np.flatnonzero(varying))
-    return describe_neighbours(Neighbours.of(X, F, J))
+        return describe_sizes(sizes, np.flatnonzero(varying)) or describe_mending(near)
+    return describe_mending(near) or describe_disorder(near)
 
 
 class Sizes(NamedTuple):
@@ -99,29 +100,33 @@ def describe_sizes(sizes: Sizes, outputs: IndexArray) -> str | None:
 
 
 class Neighbours(NamedTuple):
-    """Differences between neighbouring samples: Δx (p, m), ΔF (p, n), and means of their J (p, n, m)."""
+    """Differences between neighbours: Δx (p, m), ΔF (p, n) in units of its spread, and means of J (p, n, m)."""
 
     steps: Array
     rises: Array
     slopes: Array
+    spread: Array
 
     @classmethod
     def of(cls, X: Array, F: Array, J: Array) -> Neighbours:
-        """Each sample and those nearest to it, twice as many as inputs; inputs and outputs have unit spread."""
+        """Each sample and those nearest to it, twice as many as inputs; distances are in units of their spread."""
         from scipy.spatial import KDTree
 
-        x_scale, f_scale = (np.where(spread > 0.0, spread, 1.0) for spread in (np.std(X, axis=0), np.std(F, axis=0)))
-        X, F, J = X / x_scale, F / f_scale, J * x_scale / f_scale[:, None]
+        x_scale, spread = (np.where(one > 0.0, one, 1.0) for one in (np.std(X, axis=0), np.std(F, axis=0)))
         count = min(2 * X.shape[1], len(X) - 1)
-        nearest = np.asarray(KDTree(X).query(X, count + 1)[1])[:, 1:]
+        nearest = np.asarray(KDTree(X / x_scale).query(X / x_scale, count + 1)[1])[:, 1:]
         pairs = np.stack([np.repeat(np.arange(len(X)), count), nearest.ravel()], axis=1)
         one, other = np.unique(np.sort(pairs, axis=1), axis=0).T
-        return cls(X[other] - X[one], F[other] - F[one], 0.5 * (J[one] + J[other]))
+        return cls(X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
 
-    def explained(self, slopes: Array) -> float:
-        """R²: how much of the differences of values the slopes explain."""
-        left = self.rises - np.einsum("pik,pk->pi", slopes, self.steps)
-        return 1.0 - float(np.sum(left**2)) / max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
+    def expected(self, slopes: Array) -> Array:
+        """The differences of values that slopes make likely, (p, n)."""
+        return np.asarray(np.einsum("pik,pk->pi", slopes, self.steps) / self.spread)
+
+    def left(self, slopes: Array) -> float:
+        """1 - R²: the share of the differences of values that slopes leave unexplained."""
+        total = max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
+        return float(np.sum((self.rises - self.expected(slopes)) ** 2)) / total
 
     @property
     def likeness(self) -> float:
@@ -129,20 +134,23 @@ class Neighbours(NamedTuple):
         return 1.0 - float(np.mean(self.rises**2)) / 2.0
 
 
-def describe_neighbours(near: Neighbours) -> str | None:
-    """The sentence where neighbouring samples show that Jacobians are not those of the values."""
-    given = near.explained(near.slopes)
-    for several in (mended(near), in_other_units(near)):
-        explained, cause = max(((near.explained(slopes), cause) for cause, slopes in several), default=(-np.inf, ""))
-        if 1.0 - explained < GAINED * (1.0 - given):
-            return told(cause, "")
-    if given < UNEXPLAINED and near.likeness > SMOOTH:
-        return told(
-            "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or "
-            "the function varies faster than the samples show",
-            "",
-        )
-    return None
+def describe_mending(near: Neighbours) -> str | None:
+    """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
+    left, cause = min(((near.left(slopes), cause) for cause, slopes in mended(near)), default=(np.inf, ""))
+    if left < GAINED * near.left(near.slopes):
+        return told(cause, "")
+    return describe_units(near)
+
+
+def describe_disorder(near: Neighbours) -> str | None:
+    """The sentence where Jacobians do not explain how values change between neighbours that are alike."""
+    if 1.0 - near.left(near.slopes) > near.likeness - RELIED:
+        return None
+    return told(
+        "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or the "
+        "function varies faster than the samples show",
+        "",
+    )
 
 
 def mended(near: Neighbours) -> Iterator[tuple[str, Array]]:
@@ -164,13 +172,20 @@ def mended(near: Neighbours) -> Iterator[tuple[str, Array]]:
         )
 
 
-def in_other_units(near: Neighbours) -> Iterator[tuple[str, Array]]:
-    """Jacobians in the units, input by input, in which they explain most, if those are plainly others."""
-    J, m = near.slopes, near.steps.shape[1]
-    factors = np.linalg.lstsq((J * near.steps[:, None]).reshape(-1, m), near.rises.ravel())[0]
-    if np.any(np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)):
-        sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
-        yield f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", J * factors
+def describe_units(near: Neighbours) -> str | None:
+    """The sentence where Jacobians explain much more in other units, input by input, than with one factor for all."""
+    m = near.steps.shape[1]
+    parts = (near.slopes * near.steps[:, None] / near.spread[:, None]).reshape(-1, m)
+    rises = near.rises.ravel()
+    together = parts.sum(axis=1)
+    factor = float(together @ rises) / max(float(together @ together), np.finfo(float).tiny)
+    factors = np.linalg.lstsq(parts, rises)[0]
+    left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
+    apart = np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)
+    if not apart.any() or left > GAINED * left_together:
+        return None
+    sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
+    return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")
 
 
 def orders(count: int) -> Iterator[list[int]]:
