@@ -57,15 +57,17 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
     near = Neighbours.of(X, F, J)
     if sizes.fitted:
-        return describe_sizes(sizes, np.flatnonzero(varying)) or describe_mending(near)
-    return describe_mending(near) or describe_disorder(near)
+        return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
+    return describe_mending(near) or describe_units(near) or describe_disorder(near)
 
 
 class Sizes(NamedTuple):
-    """Sizes q (n,) of Jacobians over those of values, their errors, and whether a model fits both up to them."""
+    """Sizes q (n,) of Jacobians over those of values, by what factor they are in doubt, (n,) logarithms, and whether a
+    model fits both up to them: one that leaves a share of the variance may be off by its root.
+    """
 
     q: Array
-    error: Array
+    doubt: Array
     fitted: bool
 
 
@@ -81,12 +83,13 @@ def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> Sizes:
     )
     fitted = bool(max(left.max(), left_slopes.max()) < FITTED and np.abs(c_values).min() > tiny)
     q = c_slopes / c_values if fitted else np.ones(len(left))
-    return Sizes(q, np.sqrt(left / len(F) + left_slopes / len(F)), fitted)
+    chance = SIZE_ERRORS * np.sqrt((left + left_slopes) / len(F))
+    return Sizes(q, np.maximum(chance, np.sqrt(np.maximum(left, left_slopes))), fitted)
 
 
 def describe_sizes(sizes: Sizes, outputs: IndexArray) -> str | None:
     """The sentence where Jacobians have another size, or sign, than values say."""
-    off = np.abs(np.log(np.abs(sizes.q))) > np.maximum(np.log(SIZE_ODDS), SIZE_ERRORS * sizes.error)
+    off = np.abs(np.log(np.abs(sizes.q))) > np.maximum(np.log(SIZE_ODDS), sizes.doubt)
     wrong = off | (sizes.q < 0.0)
     if not wrong.any():
         return None
@@ -137,9 +140,7 @@ class Neighbours(NamedTuple):
 def describe_mending(near: Neighbours) -> str | None:
     """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
     left, cause = min(((near.left(slopes), cause) for cause, slopes in mended(near)), default=(np.inf, ""))
-    if left < GAINED * near.left(near.slopes):
-        return told(cause, "")
-    return describe_units(near)
+    return told(cause, "") if left < GAINED * near.left(near.slopes) else None
 
 
 def describe_disorder(near: Neighbours) -> str | None:
