@@ -27,7 +27,9 @@ def test_more_unknowns_than_data_are_noted() -> None:
 def test_jacobians_in_other_units_than_values_are_noted() -> None:
     problem, _ = ub.datasets.trig(rng=0)
     assert problem.J is not None
-    assert noted(ub.decouple(ub.Problem(problem.X, problem.F, 2.0 * problem.J), 3, rng=0), "do not seem to belong")
+    assert noted(
+        ub.decouple(ub.Problem(problem.X, problem.F, 2.0 * problem.J), 3, rng=0), "F and J contradict each other"
+    )
 
 
 def test_a_model_that_explains_nothing_is_noted() -> None:
