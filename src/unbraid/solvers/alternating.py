@@ -9,7 +9,7 @@ the coupling λ, whether the model carries an output offset, and how evenly knot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -180,8 +180,6 @@ class AlternatingProjection:
         if self.offset and RR is not None and mean is not None:
             RR = RR - data.size * (mean.mT @ mean)
         gram = sums.GG * (W0 @ W0.mT)
-        if not self._looks_back(evaluated.iterates):
-            evaluated = replace(evaluated, parts=None)
         return SweepState(data, evaluated, T, sums.GG, CT, gram, sums.FR, RR, mean, sweep, rngs)
 
     def _looks_back(self, it: Iterates) -> bool:
