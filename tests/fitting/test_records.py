@@ -22,7 +22,7 @@ from killed_fits import bits, fitted
 from unbraid.data.in_memory import Samples
 from unbraid.errors import FileError, SettingError, UnbraidError
 from unbraid.fitting.checkpoint import digest_parts
-from unbraid.fitting.records import Record, RecordError, read_record, write_record
+from unbraid.fitting.records import ObjectRecord, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
 from unbraid.runtime.npz import write_npz
 from unbraid.solvers.iterates import Measure
@@ -148,12 +148,12 @@ FORGED: dict[str, Any] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_forged_records_are_refused(name: str) -> None:
     with pytest.raises(RecordError):
-        read_record(Record(json.dumps([FORGED[name]]).encode(), bytes(64)))
+        read_record(ObjectRecord(json.dumps([FORGED[name]]).encode(), bytes(64)))
 
 
 def test_a_text_that_goes_deeper_than_python_can_is_refused() -> None:
     with pytest.raises(RecordError):
-        read_record(Record(b"[" * 100_000 + b"]" * 100_000, b""))
+        read_record(ObjectRecord(b"[" * 100_000 + b"]" * 100_000, b""))
 
 
 def parts_of(content: bytes) -> dict[str, bytes]:

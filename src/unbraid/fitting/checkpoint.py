@@ -26,7 +26,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError, SettingError, UnbraidError, check_path
 from unbraid.fitting.fingerprint import describe_differences, fingerprint
-from unbraid.fitting.records import Record, RecordError, read_record, write_record
+from unbraid.fitting.records import ObjectRecord, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath, check_writable, replacing
 from unbraid.runtime.interrupts import Result
@@ -67,8 +67,8 @@ class Checkpoint(Journal):
 
     def __init__(self, path: StrPath, marks: dict[str, str]) -> None:
         self.path, self.marks = path, marks
-        self.finished: dict[UnitNumber, Record] = {}
-        self.loop: tuple[UnitNumber, Record] | None = None
+        self.finished: dict[UnitNumber, ObjectRecord] = {}
+        self.loop: tuple[UnitNumber, ObjectRecord] | None = None
         self.around: UnitNumber = ()
         self.count = 0
         self.changed = self.closed = self.taken_up = False
@@ -175,7 +175,7 @@ class Checkpoint(Journal):
             told = json.loads(parts["checkpoint"])
             marks = {str(name): str(text) for name, text in told["fit"].items()}
             units = [
-                (tuple(map(int, number)), Record(parts[f"unit_{k}.text"], parts[f"unit_{k}.arrays"]))
+                (tuple(map(int, number)), ObjectRecord(parts[f"unit_{k}.text"], parts[f"unit_{k}.arrays"]))
                 for k, number in enumerate(told["units"])
             ]
             self.loop = units.pop() if told["loop"] else None
@@ -209,7 +209,7 @@ class Checkpoint(Journal):
             raise self._damaged()
         return parts
 
-    def _understood(self, record: Record, known: Mapping[str, object]) -> Any:
+    def _understood(self, record: ObjectRecord, known: Mapping[str, object]) -> Any:
         """What a record of the file stands for."""
         try:
             return read_record(record, known)

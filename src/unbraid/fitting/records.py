@@ -1,6 +1,6 @@
 """Objects of a fit as plain values and arrays, and back, exactly: what checkpoints are made of.
 
-A `Record` is JSON text and the bytes of the arrays that it names. Numbers, texts, true, false, null and lists stand for
+A `ObjectRecord` is JSON text and the bytes of the arrays that it names. Numbers, texts, true, false, null and lists stand for
 themselves; all else is an object with one key, which says what it is:
 
     {"tuple": [value, ...]}                 {"array": [place, dtype, shape, strides]}
@@ -67,14 +67,14 @@ class RecordError(ValueError):
 
 
 @dataclass(frozen=True)
-class Record:
+class ObjectRecord:
     """An object as JSON text, and the bytes of its arrays."""
 
     text: bytes
     arrays: bytes
 
 
-def write_record(thing: object, known: Mapping[str, object] | None = None) -> Record:
+def write_record(thing: object, known: Mapping[str, object] | None = None) -> ObjectRecord:
     """The record of an object; objects that are `known` by name are referred to, not written."""
     try:
         return RecordWriter({} if known is None else known).write(thing)
@@ -85,7 +85,7 @@ def write_record(thing: object, known: Mapping[str, object] | None = None) -> Re
         ) from error
 
 
-def read_record(record: Record, known: Mapping[str, object] | None = None) -> Any:
+def read_record(record: ObjectRecord, known: Mapping[str, object] | None = None) -> Any:
     """The object that a record stands for; `known` are the objects that were left out, by name."""
     try:
         return RecordReader(record.arrays, {} if known is None else known).value(json.loads(record.text))
@@ -107,10 +107,10 @@ class RecordWriter:
         self.size = 0
         self.written: dict[int, tuple[Array, Any]] = {}  # the arrays as well, so that no other gets their id
 
-    def write(self, thing: object) -> Record:
+    def write(self, thing: object) -> ObjectRecord:
         """The record of an object."""
         tree = self.value(thing)
-        return Record(json.dumps(tree, allow_nan=False, separators=(",", ":")).encode(), b"".join(self.entries))
+        return ObjectRecord(json.dumps(tree, allow_nan=False, separators=(",", ":")).encode(), b"".join(self.entries))
 
     def value(self, thing: Any) -> Any:
         """A value as JSON has it."""

@@ -30,7 +30,7 @@ MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
 FITTED = 0.1
 """The share of the variance that a model may leave and still tell sizes."""
 SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
-"""Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
+"""RelativeSizes that differ by less than this factor, or by fewer standard errors, are the same."""
 GAINED = 0.7
 """A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
 FACTOR = 1.6
@@ -61,8 +61,8 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     return describe_mending(near) or describe_units(near) or describe_disorder(near)
 
 
-class Sizes(NamedTuple):
-    """Sizes q (n,) of Jacobians over those of values, by what factor they are in doubt, (n,) logarithms, and whether a
+class RelativeSizes(NamedTuple):
+    """RelativeSizes q (n,) of Jacobians over those of values, by what factor they are in doubt, (n,) logarithms, and whether a
     model fits both up to them: one that leaves a share of the variance may be off by its root.
     """
 
@@ -71,8 +71,8 @@ class Sizes(NamedTuple):
     fitted: bool
 
 
-def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> Sizes:
-    """Sizes of Jacobians over those of values, as a model shows them that has one size for both."""
+def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> RelativeSizes:
+    """RelativeSizes of Jacobians over those of values, as a model shows them that has one size for both."""
     values, modelled = F - F.mean(axis=0), F_hat - F_hat.mean(axis=0)
     tiny = np.finfo(float).tiny
     c_values = np.sum(values * modelled, axis=0) / np.maximum(np.sum(modelled**2, axis=0), tiny)
@@ -84,10 +84,10 @@ def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> Sizes:
     fitted = bool(max(left.max(), left_slopes.max()) < FITTED and np.abs(c_values).min() > tiny)
     q = c_slopes / c_values if fitted else np.ones(len(left))
     chance = SIZE_ERRORS * np.sqrt((left + left_slopes) / len(F))
-    return Sizes(q, np.maximum(chance, np.sqrt(np.maximum(left, left_slopes))), fitted)
+    return RelativeSizes(q, np.maximum(chance, np.sqrt(np.maximum(left, left_slopes))), fitted)
 
 
-def describe_sizes(sizes: Sizes, outputs: IndexArray) -> str | None:
+def describe_sizes(sizes: RelativeSizes, outputs: IndexArray) -> str | None:
     """The sentence where Jacobians have another size, or sign, than values say."""
     off = np.abs(np.log(np.abs(sizes.q))) > np.maximum(np.log(SIZE_ODDS), sizes.doubt)
     wrong = off | (sizes.q < 0.0)

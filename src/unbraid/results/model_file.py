@@ -38,7 +38,7 @@ MOST_BRANCHES = 100_000
 """Branches of a model that is read, at most."""
 HIGHEST_DEGREE = 100
 """The degree of a basis that is read, at most."""
-NARROWEST, FARTHEST = 1e-60, 1e60
+NARROWEST_KNOTS, FARTHEST_KNOTS = 1e-60, 1e60
 """Knots that are closer to each other, or farther from zero, cannot be computed with."""
 
 
@@ -140,8 +140,9 @@ def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
         arrays[name] = read_floats(file, where, like.shape)
         if not np.all(arrays[name][:-1] < arrays[name][1:]):
             raise damage_error(file, f"{where} is not strictly increasing")
-        if np.diff(arrays[name]).min(initial=1.0) < NARROWEST or np.abs(arrays[name]).max(initial=0.0) > FARTHEST:
-            raise damage_error(file, f"{where} has entries closer than {NARROWEST:g}, or beyond {FARTHEST:g}")
+        gap, reach = np.diff(arrays[name]).min(initial=1.0), np.abs(arrays[name]).max(initial=0.0)
+        if gap < NARROWEST_KNOTS or reach > FARTHEST_KNOTS:
+            raise damage_error(file, f"{where} has entries {gap:.3g} apart, or as far out as {reach:.3g}")
     return FittedBranch(basis, basis.placement_from(arrays), coordinates)
 
 
