@@ -1,7 +1,7 @@
 """Objects of a fit as plain values and arrays, and back, exactly: what checkpoints are made of.
 
-A `ObjectRecord` is JSON text and the bytes of the arrays that it names. Numbers, texts, true, false, null and lists stand for
-themselves; all else is an object with one key, which says what it is:
+An `ObjectRecord` is JSON text and the bytes of the arrays that it names. Numbers, texts, true, false, null and lists
+stand for themselves; all else is an object with one key, which says what it is:
 
     {"tuple": [value, ...]}                 {"array": [place, dtype, shape, strides]}
     {"dict": [[key, value], ...]}           {"number": [dtype, entry]}         of a NumPy type

@@ -62,8 +62,16 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
 
 
 class RelativeSizes(NamedTuple):
-    """RelativeSizes q (n,) of Jacobians over those of values, by what factor they are in doubt, (n,) logarithms, and whether a
-    model fits both up to them: one that leaves a share of the variance may be off by its root.
+    """How large Jacobians are beside values, as a model shows it.
+
+    Attributes
+    ----------
+    q
+        (n,), the size of Jacobians over that of values.
+    doubt
+        (n,), how far its logarithm may be off: a model that leaves a share of the variance, by the root of that.
+    fitted
+        Whether the model fits both, up to their sizes.
     """
 
     q: Array
