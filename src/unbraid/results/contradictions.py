@@ -30,7 +30,7 @@ MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
 FITTED = 0.1
 """The share of the variance that a model may leave and still tell sizes."""
 SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
-"""RelativeSizes that differ by less than this factor, or by fewer standard errors, are the same."""
+"""Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
 GAINED = 0.7
 """A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
 FACTOR = 1.6
@@ -80,7 +80,7 @@ class RelativeSizes(NamedTuple):
 
 
 def compare_sizes(F: Array, F_hat: Array, J: Array, J_hat: Array) -> RelativeSizes:
-    """RelativeSizes of Jacobians over those of values, as a model shows them that has one size for both."""
+    """How large Jacobians are beside values, as a model shows it that has one size for both."""
     values, modelled = F - F.mean(axis=0), F_hat - F_hat.mean(axis=0)
     tiny = np.finfo(float).tiny
     c_values = np.sum(values * modelled, axis=0) / np.maximum(np.sum(modelled**2, axis=0), tiny)
@@ -104,7 +104,7 @@ def describe_sizes(sizes: RelativeSizes, outputs: IndexArray) -> str | None:
     q = sizes.q[wrong]
     same = wrong.all() and np.ptp(q) < 0.05 * np.abs(q).max()
     where = "" if same else f" in output {', '.join(str(i + 1) for i in outputs[wrong][:6])}"
-    if np.all(np.abs(np.abs(q) - 1.0) < 0.05):
+    if np.all(np.abs(q + 1.0) < 0.05):
         return told("J has the wrong sign", where)
     times = f"{np.median(q):.3g}" if same or len(q) == 1 else f"between {q.min():.3g} and {q.max():.3g}"
     return told(f"J is {times} times the Jacobian of the values: a factor is missing, or units differ", where)
