@@ -121,3 +121,32 @@ def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.Mon
             pytest.raises(ub.UnbraidError, match="has had no workers for"),
         ):
             workers.each(time.sleep, [()], lambda k, result: None, shared=Shared("nobody"))
+
+
+@pytest.mark.parametrize("before", [0.0, 0.005, 0.02], ids="{:g} s before".format)
+def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
+    problem: ub.Problem, fit: ub.Fit, client: distributed.Client, before: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's scatter waits for it for ever, now and then."""
+    monkeypatch.setattr(cluster_workers, "SENDING", 1.0)
+    scatter = client.scatter
+    killed: list[int] = []
+
+    def scatter_to_the_dying(*given: Any, **settings: Any) -> Any:
+        if not killed:
+            killed.append(pids(client)[0])
+            os.kill(killed[0], signal.SIGKILL)
+            time.sleep(before)
+        return scatter(*given, **settings)
+
+    monkeypatch.setattr(client, "scatter", scatter_to_the_dying)
+    assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client))
+    assert killed
+
+
+def test_what_takes_too_long_is_left_to_itself() -> None:
+    with pytest.raises(TimeoutError):
+        cluster_workers.within(0.05, lambda: time.sleep(10.0))
+    assert cluster_workers.within(5.0, lambda: 3) == 3
+    with pytest.raises(KeyError):
+        cluster_workers.within(5.0, lambda: {"here": 1}["missing"])

@@ -27,6 +27,10 @@ CONTRADICTION = "F and J contradict each other"
 """How the note begins."""
 MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
 """How many samples are looked at, and how few say nothing."""
+MOST_ENTRIES = 1 << 16
+"""How many entries of Jacobians are looked at, of samples and of pairs of neighbours."""
+MOST_NEIGHBOURS = 8
+"""How many neighbours of a sample are looked at."""
 FITTED = 0.1
 """The share of the variance that a model may leave and still tell sizes."""
 SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
@@ -37,15 +41,20 @@ FACTOR = 1.6
 """Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
 RELIED = 0.35
 """Jacobians explain as much of the differences between neighbours as their values are alike, less this at most."""
-FEW_AXES = 5
-"""Axes of which all orders are tried; of more, all exchanges of two."""
+PAIRS_PER_INPUT = 20
+"""Differences of values that have to be known for every input whose units are asked for."""
+FEW_AXES, MANY_AXES = 5, 12
+"""Axes of which all orders are tried, and all exchanges of two; of more than these, none."""
 
 
 def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | None:
     """The sentence to be said where values and Jacobians are not those of one function; None where they may be."""
     if problem.F is None or problem.J is None:
         return None
-    some = problem.thinned(MOST_SAMPLES)
+    most = min(MOST_SAMPLES, MOST_ENTRIES // (problem.n * problem.m))
+    if most < FEWEST_SAMPLES:
+        return None
+    some = problem.thinned(most)
     X, F, J = some.X, np.asarray(some.F), np.asarray(some.J)
     known = np.isfinite(F).all(axis=1) & np.isfinite(J).all(axis=(1, 2))
     X, F, J = X[known], F[known], J[known]
@@ -120,14 +129,15 @@ class Neighbours(NamedTuple):
 
     @classmethod
     def of(cls, X: Array, F: Array, J: Array) -> Neighbours:
-        """Each sample and those nearest to it, twice as many as inputs; distances are in units of their spread."""
+        """Samples and those nearest to them, at most twice as many as inputs; distances are in units of spread."""
         from scipy.spatial import KDTree
 
         x_scale, spread = (np.where(one > 0.0, one, 1.0) for one in (np.std(X, axis=0), np.std(F, axis=0)))
-        count = min(2 * X.shape[1], len(X) - 1)
+        count = min(2 * X.shape[1], len(X) - 1, MOST_NEIGHBOURS)
         nearest = np.asarray(KDTree(X / x_scale).query(X / x_scale, count + 1)[1])[:, 1:]
         pairs = np.stack([np.repeat(np.arange(len(X)), count), nearest.ravel()], axis=1)
-        one, other = np.unique(np.sort(pairs, axis=1), axis=0).T
+        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+        one, other = pairs[:: 1 + len(pairs) * J[0].size // MOST_ENTRIES].T
         return cls(X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
 
     def expected(self, slopes: Array) -> Array:
@@ -184,6 +194,8 @@ def mended(near: Neighbours) -> Iterator[tuple[str, Array]]:
 def describe_units(near: Neighbours) -> str | None:
     """The sentence where Jacobians explain much more in other units, input by input, than with one factor for all."""
     m = near.steps.shape[1]
+    if m > MANY_AXES or near.rises.size < PAIRS_PER_INPUT * m:
+        return None
     parts = (near.slopes * near.steps[:, None] / near.spread[:, None]).reshape(-1, m)
     rises = near.rises.ravel()
     together = parts.sum(axis=1)
@@ -198,11 +210,11 @@ def describe_units(near: Neighbours) -> str | None:
 
 
 def orders(count: int) -> Iterator[list[int]]:
-    """Other orders of so many axes: all if they are few, else all exchanges of two."""
+    """Other orders of so many axes: all if they are few, all exchanges of two if they are more, none of many."""
     if count <= FEW_AXES:
         yield from (list(order) for order in permutations(range(count)) if list(order) != list(range(count)))
         return
-    for one, other in combinations(range(count), 2):
+    for one, other in combinations(range(count if count <= MANY_AXES else 0), 2):
         order = list(range(count))
         order[one], order[other] = other, one
         yield order

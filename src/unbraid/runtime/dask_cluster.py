@@ -7,9 +7,10 @@ dies is done by another: the scheduler tries some times, and then it is submitte
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from unbraid.runtime.workers import Shared, Workers
 from unbraid.version import __version__
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from types import TracebackType
 
     from distributed import Client
@@ -138,8 +138,32 @@ AGAIN = 3
 """How often a piece is submitted again after it was lost."""
 LOOKING = 5.0
 """Seconds between looks at whether there is still somebody who works."""
+SENDING, SLOWEST = 5.0, 5e6
+"""Seconds in which a value has to reach the workers, and bytes a second beyond that."""
 DESERTED = 120.0
 """Seconds without any worker after which nobody is waited for."""
+
+
+def within(seconds: float, call: Callable[[], Result]) -> Result:
+    """What the call gives; a TimeoutError where it has not after so many seconds, and then it is left to itself."""
+    ended: Future[Result] = Future()
+
+    def work() -> None:
+        try:
+            ended.set_result(call())
+        except BaseException as error:
+            ended.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return ended.result(timeout=seconds)
+
+
+def sizeof(value: Any) -> int:
+    """About how many bytes a value has that is sent to workers."""
+    from dask.sizeof import sizeof as bytes_of
+
+    parts = vars(value).values() if hasattr(value, "__dict__") else [value]
+    return int(sum(bytes_of(part) for part in parts))
 
 
 class ClusterWorkers(Workers):
@@ -191,11 +215,17 @@ class ClusterWorkers(Workers):
         return future
 
     def scatter(self, value: Any) -> Any:
-        """Send a value to all workers; a worker that dies meanwhile spoils it, and it is tried again."""
+        """Send a value to all workers; a worker that dies meanwhile spoils it, and it is tried again.
+
+        Killed in the very moment in which it is sent to, a worker would be waited for for ever.
+        """
         losses = 0
         while True:
             try:
-                [future] = self.client.scatter([value], broadcast=True, hash=False, timeout=DESERTED)
+                [future] = within(
+                    SENDING + sizeof(value) / SLOWEST,
+                    lambda: self.client.scatter([value], broadcast=True, hash=False, timeout=DESERTED),
+                )
                 return future
             except (OSError, KeyError, ValueError) as error:
                 losses += 1
