@@ -49,7 +49,7 @@ def shown(given: object) -> str:
     Examples
     --------
     >>> shown("auto"), shown(list(range(1000)))[-8:]
-    ("'auto'", '32, 3...')
+    ("'auto'", '5, 26...')
     """
     text = " ".join(repr(given).split())
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."

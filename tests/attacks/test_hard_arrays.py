@@ -14,7 +14,7 @@ from hard_arrays import hard_arrays, hard_settings
 
 FOUND = (10, 18, 39, 66, 161, 171, 228, 2373, 2577, 2642, 2962, 3147, 3212, 3935, 3970)
 """Seeds that found something once."""
-FEW, MANY = range(10_000, 10_250), range(20_000, 26_000)
+FEW, MANY = range(10_000, 10_250), range(20_000, 22_000)
 
 
 def attack(seed: int) -> ub.Fit | None:
@@ -72,7 +72,7 @@ def test_hard_samples_end_in_a_fit_or_a_sentence(part: int) -> None:
 @pytest.mark.verify
 @pytest.mark.parametrize("part", range(20))
 def test_thousands_of_hard_samples_end_in_a_fit_or_a_sentence(part: int) -> None:
-    assert run(MANY[part::20]) > 60
+    assert run(MANY[part::20]) > 20
 
 
 @pytest.mark.parametrize("scale", [1e-280, 1e-150, 1e-80, 1e80, 1e150, 1e280])

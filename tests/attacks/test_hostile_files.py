@@ -20,7 +20,7 @@ from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
 from unbraid.reading import read_problem
 
 KINDS = {**{name: write for name, write in SAMPLES_FIRST.items() if "." in name}, **MATLAB, **TABLES}
-FEW, MANY = 150, 4000
+FEW, MANY = 150, 2000
 
 
 def write_samples(kind: str, path: Path) -> Path:

@@ -128,7 +128,7 @@ def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, before: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dask's scatter waits for it for ever, now and then."""
-    monkeypatch.setattr(cluster_workers, "SENDING", 1.0)
+    monkeypatch.setattr(cluster_workers, "SENDING", 2.0)
     scatter = client.scatter
     killed: list[int] = []
 

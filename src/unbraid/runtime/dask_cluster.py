@@ -217,13 +217,14 @@ class ClusterWorkers(Workers):
     def scatter(self, value: Any) -> Any:
         """Send a value to all workers; a worker that dies meanwhile spoils it, and it is tried again.
 
-        Killed in the very moment in which it is sent to, a worker would be waited for for ever.
+        Killed in the very moment in which it is sent to, a worker would be waited for for ever; so it is for some
+        seconds, and for twice as many after every loss.
         """
         losses = 0
         while True:
             try:
                 [future] = within(
-                    SENDING + sizeof(value) / SLOWEST,
+                    2**losses * (SENDING + sizeof(value) / SLOWEST),
                     lambda: self.client.scatter([value], broadcast=True, hash=False, timeout=DESERTED),
                 )
                 return future

@@ -128,7 +128,7 @@ def test_a_callback_that_cannot_be_called_is_refused_before_any_work(callback: A
     def f(x: Array) -> Array:
         raise AssertionError
 
-    refused(f, callback=callback, says="callback must be a function of a Progress, got")
+    refused(f, callback=callback, says="callback must be a function of a Progress, or None, got")
 
 
 def test_progress_is_told_of_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
