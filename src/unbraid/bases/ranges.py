@@ -17,7 +17,7 @@ import numpy as np
 
 from unbraid.bases.base import Basis, NormalEquations, Placement
 from unbraid.kernels.arrays import Array, BoolArray, blocks
-from unbraid.kernels.knots import breakpoints
+from unbraid.kernels.knots import breakpoints, kept_apart
 
 
 class RangeBasis(Basis):
@@ -80,7 +80,7 @@ class PlacedOnRange(Placement):
         return self.range
 
     def moved(self, scale: Array, shift: Array) -> Self:
-        return type(self)(self.range * scale[..., None] + shift[..., None], self.basis)
+        return type(self)(kept_apart(self.range * scale[..., None] + shift[..., None]), self.basis)
 
     def plus(self, a: Array, constant: Array) -> Array:
         a = a.copy()

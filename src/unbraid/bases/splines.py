@@ -28,7 +28,7 @@ from unbraid.bases.polygon import PolygonBasis, PolygonPlacement
 from unbraid.errors import SettingError, check_whole, shown
 from unbraid.kernels import splines as kernel
 from unbraid.kernels.arrays import EPS, Array, BoolArray
-from unbraid.kernels.knots import breakpoints
+from unbraid.kernels.knots import breakpoints, kept_apart
 
 Representation = Literal["value", "slope"]
 LOOKED_UP = 1 << 13
@@ -142,7 +142,7 @@ class PlacedSpline(PolygonPlacement):
         return self.breakpoints
 
     def moved(self, scale: Array, shift: Array) -> Self:
-        return type(self)(self.breakpoints * scale[..., None] + shift[..., None], self.degree)
+        return type(self)(kept_apart(self.breakpoints * scale[..., None] + shift[..., None]), self.degree)
 
     def at(self, u: Array) -> kernel.Located:
         return kernel.locate(u, self.breakpoints, self.lookup if u.size >= LOOKED_UP else None)

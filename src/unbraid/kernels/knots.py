@@ -88,3 +88,12 @@ def distinct_breakpoints(ordered: Array, intervals: int, evenness: float) -> Arr
         return np.linspace(low, high, intervals + 1)
     distinct[-1] = high
     return mixture_quantiles(distinct, intervals, evenness)
+
+
+def kept_apart(points: Array) -> Array:
+    """Increasing points (..., k), moved apart by a few last digits where rounding has made some of them the same."""
+    gaps = points[..., 1:] - points[..., :-1]
+    if np.all(gaps > 0.0):
+        return points
+    least = 4.0 * np.spacing(np.abs(points).max(axis=-1, keepdims=True))
+    return np.concatenate([points[..., :1], points[..., :1] + np.cumsum(np.maximum(gaps, least), axis=-1)], axis=-1)
