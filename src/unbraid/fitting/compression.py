@@ -37,7 +37,7 @@ ROOM = 2
 """Directions kept per branch: noise turns the leading subspaces, and a model's directions are not quite inside."""
 WORTH = 4
 """How many times fewer entries J has to have for the compression to pay."""
-MOST_ENTRIES = 1 << 27
+COMPRESSED_ENTRIES = 1 << 27
 """Entries of compressed Jacobians up to which they are kept in memory: 1 GB of float64."""
 GRAM_LIMIT = 500
 """Up to so many inputs (or outputs) their Gram matrix is formed; beyond, products with a random matrix."""
@@ -119,7 +119,7 @@ def sizes_kept(
     """
     shrink = 1 if always else 2
     p, q = (ROOM * rank if shrink * ROOM * rank <= size else size for size in (n, m))
-    worth = n * m > p * q if always else n * m >= WORTH * p * q and S * p * q <= MOST_ENTRIES
+    worth = n * m > p * q if always else n * m >= WORTH * p * q and S * p * q <= COMPRESSED_ENTRIES
     return ((n, p), (m, q)) if worth else None
 
 
