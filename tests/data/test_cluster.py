@@ -188,11 +188,12 @@ def test_a_sum_that_ends_its_workers_is_given_up(
 
 
 def test_a_cluster_without_workers_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbraid.data.dask_blocks.PATIENCE", 0.5)
+    for name, seconds in (("LOOKING", 0.1), ("DESERTED", 0.5)):
+        monkeypatch.setattr(f"unbraid.runtime.cluster_waits.{name}", seconds)
     with (
         LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         Client(empty, set_as_default=False) as client,
-        pytest.raises(ub.UnbraidError, match=r"no worker for 0\.5 s: start some"),
+        pytest.raises(ub.UnbraidError, match=r"no workers for 0\.5 s: start some"),
     ):
         in_chunks().on(client).sum(length, np.ones(3))
 

@@ -16,8 +16,8 @@ import unbraid as ub
 from clusters import ANY_PORT, QUICK, assert_same, kill_one, once, pids
 from grid_functions import dying, dying_once, marked
 from unbraid.fitting.session import Session
+from unbraid.runtime import cluster_waits
 from unbraid.runtime import dask_cluster as clients
-from unbraid.runtime import dask_cluster as cluster_workers
 from unbraid.runtime.dask_cluster import ClusterWorkers
 from unbraid.runtime.workers import Shared
 from unbraid.studies.tasks import Task, run_tasks
@@ -56,7 +56,7 @@ def test_a_task_that_is_killed_in_the_middle_is_done_again(
 def test_what_kills_every_worker_is_given_up_with_advice(
     cluster: distributed.LocalCluster, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_workers, "AGAIN", 1)
+    monkeypatch.setattr(cluster_waits, "AGAIN", 1)
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     with (
         ClusterWorkers(client) as workers,
@@ -93,7 +93,7 @@ def test_a_scheduler_that_goes_is_told_in_a_sentence(
     when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two pieces the connection is wholly closed before anybody looks again."""
-    monkeypatch.setattr(cluster_workers, "LOOKING", 0.1)
+    monkeypatch.setattr(cluster_waits, "LOOKING", 0.1)
     with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=ANY_PORT) as made:
         client = distributed.Client(made.scheduler_address, set_as_default=False)
         with ClusterWorkers(client) as workers:
@@ -105,12 +105,12 @@ def test_a_scheduler_that_goes_is_told_in_a_sentence(
 
 def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("LOOKING", 0.05), ("DESERTED", 0.2)):
-        monkeypatch.setattr(cluster_workers, name, seconds)
+        monkeypatch.setattr(cluster_waits, name, seconds)
     monkeypatch.setattr(clients, "WAKING", 0.2)
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=ANY_PORT) as made:
         with pytest.raises(ub.UnbraidError, match=r"has no workers: start some, for instance with `dask worker inproc"):
             ClusterWorkers(made.get_client())
-        monkeypatch.setattr(cluster_workers, "check_workers", lambda client: None)
+        monkeypatch.setattr(clients, "check_workers", lambda roll: None)
         with (
             ClusterWorkers(made.get_client()) as workers,
             pytest.raises(ub.UnbraidError, match="has had no workers for"),
@@ -128,7 +128,7 @@ def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, before: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dask's scatter waits for it for ever, now and then."""
-    monkeypatch.setattr(cluster_workers, "SENDING", 2.0)
+    monkeypatch.setattr(clients, "SENDING", 2.0)
     scatter = client.scatter
     killed: list[int] = []
 
@@ -146,7 +146,7 @@ def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
 
 def test_what_takes_too_long_is_left_to_itself() -> None:
     with pytest.raises(TimeoutError):
-        cluster_workers.within(0.05, lambda: time.sleep(10.0))
-    assert cluster_workers.within(5.0, lambda: 3) == 3
+        cluster_waits.within(0.05, lambda: time.sleep(10.0))
+    assert cluster_waits.within(5.0, lambda: 3) == 3
     with pytest.raises(KeyError):
-        cluster_workers.within(5.0, lambda: {"here": 1}["missing"])
+        cluster_waits.within(5.0, lambda: {"here": 1}["missing"])

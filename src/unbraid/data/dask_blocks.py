@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import pickle
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unbraid.data.reductions import Summand, total
 from unbraid.errors import TaskError, UnbraidError
 from unbraid.kernels.arrays import IndexArray
+from unbraid.runtime import cluster_waits
+from unbraid.runtime.cluster_waits import Roll, Watch, ask, check_connected, losses, within
 from unbraid.runtime.process import keep_freed_arrays, single_blas_thread
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ ATTEMPTS = 5
 """How often blocks are made and asked again where workers die or data get lost."""
 LARGE = 1 << 20
 """Bytes of arguments from which on they are sent once, to be passed on among workers, instead of with every task."""
-PATIENCE = 60.0
-"""Seconds to wait for a worker where there is none."""
 
 
 def holder_of(arrays: Iterable[Any]) -> Any:
@@ -54,6 +54,7 @@ class Held:
 
     def __init__(self, client: Any, chunks: Chunks) -> None:
         self.client, self.chunks, self.lengths = client, chunks, chunks.lengths
+        self.roll = Roll(client)
         self.futures: list[Any] = request_blocks(client, chunks.recipes)
         self.groups: list[list[int]] | None = None
 
@@ -78,19 +79,25 @@ class Held:
         It is called as function(blocks, own, common) with what is wanted of each block, and gives a list.
         """
         results: dict[int, Any] = {}
-        for _ in range(ATTEMPTS):
-            check_open(self.client)
+        made_again = True
+        for attempt in range(ATTEMPTS):
+            check_connected(self.client)
             tasks: dict[Any, list[int]] = {}
-            with suppress(CancelledError):  # blocks or results are lost
+            with suppress(OSError, *losses()):  # blocks or results are lost, or nobody answers in time
                 tasks = self.submitted(function, {i: own for i, own in wanted.items() if i not in results}, common)
-                wait_for(self.client, list(tasks))
+                self.wait_for(list(tasks))
                 done = [task for task in tasks if task.status == "finished"]
-                for task, given in zip(done, self.client.gather(done), strict=True):
+                answers = within(2**attempt * cluster_waits.ANSWERING, partial(self.client.gather, done))
+                for task, given in zip(done, answers, strict=True):
                     results.update(zip(tasks[task], given, strict=True))
             if len(results) == len(wanted):
                 return [results[i] for i in wanted]
-            self.mend(list(tasks))
-        raise TaskError(LOST)
+            made_again = self.mend(list(tasks))
+        raise TaskError(ENDED if made_again else LOST)
+
+    def lost(self) -> frozenset[str]:
+        """The addresses of workers that were lost since blocks were asked for."""
+        return self.roll.lost()
 
     def submitted(self, function: Callable[..., Any], wanted: dict[int, Any], common: Any) -> dict[Any, list[int]]:
         """Submit tasks for the wanted blocks; each task, and the numbers of the blocks that it is about."""
@@ -106,8 +113,8 @@ class Held:
     def grouped(self) -> list[list[int]]:
         """Numbers of blocks in groups, one for every thread of every worker that has some."""
         if self.groups is None:
-            wait_for(self.client, self.futures)
-            threads, where = self.client.nthreads(), self.client.who_has(self.futures)
+            self.wait_for(self.futures)
+            threads, where = self.roll.threads(), ask(self.client, partial(self.client.who_has, self.futures))
             at: dict[str, list[int]] = {}
             for i, future in enumerate(self.futures):
                 at.setdefault(next(iter(where.get(future.key, ())), ""), []).append(i)
@@ -119,25 +126,33 @@ class Held:
             ]
         return self.groups
 
-    def mend(self, tasks: Sequence[Any]) -> None:
-        """Ask again for blocks that are lost; what would fail again is raised."""
+    def wait_for(self, futures: Sequence[Any]) -> None:
+        """Wait until all futures have ended, one way or another; those that nobody works on any more are cancelled."""
+        from distributed import wait
+
+        watch = Watch(self.roll)
+        while pending := [future for future in futures if future.status == "pending"]:
+            with suppress(TimeoutError, CancelledError), self.client.as_current():
+                wait(pending, timeout=cluster_waits.LOOKING)
+                return
+            if watch.stalled():
+                ask(self.client, partial(self.client.cancel, pending))
+
+    def mend(self, tasks: Sequence[Any]) -> bool:
+        """Ask again for blocks that are lost, and return whether there were none; what would fail again is raised."""
         self.groups = None
         for future in (*self.futures, *tasks):
             if future.status == "error":
                 raise failure(future.exception(), of_block=future in self.futures)
-        if any(future.status in ("cancelled", "lost") for future in self.futures):
+        whole = not any(future.status in ("cancelled", "lost") for future in self.futures)
+        if not whole:
             self.futures = request_blocks(self.client, self.chunks.recipes)
-
-
-def check_open(client: Any) -> None:
-    """Refuse a client that is not connected."""
-    if client.status != "running":
-        raise TaskError(f"The client is {client.status}, so its cluster cannot be reached: make a new one.")
+        return whole
 
 
 def request_blocks(client: Any, recipes: Sequence[Any]) -> list[Any]:
     """Ask a cluster to compute blocks from their recipes, and return their futures."""
-    check_open(client)
+    check_connected(client)
     try:
         futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
     except CancelledError as error:
@@ -145,31 +160,12 @@ def request_blocks(client: Any, recipes: Sequence[Any]) -> list[Any]:
     return futures
 
 
-def wait_for(client: Any, futures: Sequence[Any]) -> None:
-    """Wait until all futures have ended, one way or another; not for ever where there are no workers."""
-    from distributed import wait
-
-    since = time.monotonic()
-    while pending := [future for future in futures if future.status == "pending"]:
-        with suppress(TimeoutError, CancelledError), client.as_current():
-            wait(pending, timeout=min(5.0, PATIENCE))
-            return
-        check_open(client)
-        if client.nthreads():
-            since = time.monotonic()
-        elif time.monotonic() - since > PATIENCE:
-            raise TaskError(f"The cluster has had no worker for {PATIENCE:g} s: start some, and begin again.")
-
-
 def failure(error: BaseException, of_block: bool) -> BaseException:
     """An error on a worker, or of a block, as a user should see it."""
     told = f"{type(error).__name__}: {str(error).rstrip('.')}"
     said: BaseException = error
     if type(error).__name__ == "KilledWorker":
-        said = TaskError(
-            "Workers that had a block of the samples were ended again and again, perhaps for want of memory: use "
-            "smaller chunks (array.rechunk), or give workers more memory."
-        )
+        said = TaskError(ENDED)
     elif isinstance(error, ModuleNotFoundError):
         said = TaskError(f"A worker could not begin ({told}): install there what is installed here.")
     elif of_block and not isinstance(error, UnbraidError):
@@ -178,6 +174,10 @@ def failure(error: BaseException, of_block: bool) -> BaseException:
     return said
 
 
+ENDED = (
+    "Workers that had a block of the samples were ended again and again, perhaps for want of memory: use smaller "
+    "chunks (array.rechunk), or give workers more memory."
+)
 LOST = (
     "Samples were lost with a worker, and the cluster does not know how to make them again: give Dask arrays that are "
     "read from files or computed on the workers, instead of arrays that were scattered to them."

@@ -34,13 +34,15 @@ def check_fit(problem: Problem, request: Request) -> None:
 
 def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
+    lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
     case = Case.of(sizes.problem(problem.on(session.client)).counting(), request.in_sizes(sizes))
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
     fit = case.conclude(setup.levels.lift_all(found))
-    notes = with_contradiction_first((*setup.levels.notes, *fit.notes))
+    losses = session.told_of_losses(lost, case.problem)
+    notes = with_contradiction_first((*setup.levels.notes, *fit.notes, *losses))
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     # sample numbers are the user's
     return replace(fit, model=model, problem=problem, asked=request, seconds=session.seconds(), notes=notes)

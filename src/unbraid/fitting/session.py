@@ -17,8 +17,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from unbraid.data.dask_blocks import Held
+from unbraid.data.problem import Problem
 from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
+from unbraid.runtime.cluster_waits import told_of_losses
 from unbraid.runtime.interrupts import Result, attempt
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import single_blas_thread
@@ -165,6 +168,15 @@ class Session:
     def client(self) -> Any:
         """The client of the cluster whose workers do the work; None where there is none."""
         return getattr(self.workers, "client", None)
+
+    def lost(self, problem: Problem | None = None) -> frozenset[str]:
+        """Workers that were lost so far, by their addresses: of those who do the work, or who hold a problem."""
+        own = frozenset() if self.workers is None else self.workers.lost()
+        return own if problem is None or not isinstance(problem.home, Held) else own | problem.home.lost()
+
+    def told_of_losses(self, before: frozenset[str], problem: Problem | None = None) -> tuple[str, ...]:
+        """A sentence on workers that were lost since, or none; from the journal where an earlier run came as far."""
+        return told_of_losses(self.journal.unit(lambda: len(self.lost(problem) - before)))
 
     def anew(self) -> Session:
         """The same session with a clock that starts now."""

@@ -7,14 +7,15 @@ dies is done by another: the scheduler tries some times, and then it is submitte
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unbraid.errors import MissingDependencyError, SettingError, TaskError
+from unbraid.runtime import cluster_waits
+from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, losses, within
 from unbraid.runtime.interrupts import Result
 from unbraid.runtime.workers import Shared, Workers
 from unbraid.version import __version__
@@ -97,13 +98,20 @@ def connected(given: Any) -> Iterator[Client | None]:
         yield client
     finally:
         if client is not None and client is not given:
-            client.close()
+            close(client)
 
 
-def check_workers(client: Client) -> None:
+def close(client: Client) -> None:
+    """Close a client; one that cannot be closed in time, as its scheduler does not answer, is left to itself."""
+    with suppress(OSError):
+        client.close(timeout=CONNECTING)
+
+
+def check_workers(roll: Roll) -> None:
     """Refuse a cluster without workers, and workers that have not this very version."""
+    client = roll.client
     try:
-        if not client.nthreads():  # some clusters start workers only when there is work
+        if not roll.threads():  # some clusters start workers only when there is work
             client.submit(version_here, pure=False).result(timeout=WAKING)
     except TimeoutError:
         raise SettingError(
@@ -112,7 +120,10 @@ def check_workers(client: Client) -> None:
         ) from None
     except ImportError:
         pass  # told below, with the worker's name
-    for worker, found in client.run(version_here, on_error="return").items():
+    except losses():
+        pass  # it is gone already, and others may come
+    roll.threads()
+    for worker, found in ask(client, partial(client.run, version_here, on_error="return")).items():
         if isinstance(found, ImportError):
             raise SettingError(
                 f"The worker {worker} cannot import unbraid {__version__}: install it there as well ({found})."
@@ -124,38 +135,13 @@ def check_workers(client: Client) -> None:
             )
 
 
-def address(client: Client) -> str:
-    """The address of the scheduler of a client."""
-    return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
-
-
 def version_here() -> str:
     """The version of this library in the process where this is called."""
     return __version__
 
 
-AGAIN = 3
-"""How often a piece is submitted again after it was lost."""
-LOOKING = 5.0
-"""Seconds between looks at whether there is still somebody who works."""
 SENDING, SLOWEST = 5.0, 5e6
 """Seconds in which a value has to reach the workers, and bytes a second beyond that."""
-DESERTED = 120.0
-"""Seconds without any worker after which nobody is waited for."""
-
-
-def within(seconds: float, call: Callable[[], Result]) -> Result:
-    """What the call gives; a TimeoutError where it has not after so many seconds, and then it is left to itself."""
-    ended: Future[Result] = Future()
-
-    def work() -> None:
-        try:
-            ended.set_result(call())
-        except BaseException as error:
-            ended.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return ended.result(timeout=seconds)
 
 
 def sizeof(value: Any) -> int:
@@ -175,8 +161,9 @@ class ClusterWorkers(Workers):
     def __init__(self, client: Any) -> None:
         self.client: Client = as_client(client)
         self.own = self.client is not client
+        self.roll = Roll(self.client)
         try:
-            check_workers(self.client)
+            check_workers(self.roll)
         except BaseException:
             self.close()
             raise
@@ -184,15 +171,17 @@ class ClusterWorkers(Workers):
 
     @property
     def losses(self) -> tuple[type[BaseException], ...]:  # type: ignore[override]
-        """What a piece ends with whose worker was killed again and again, or whose data were lost with a worker."""
-        from distributed import KilledWorker
-
-        return KilledWorker, CancelledError
+        """What a piece ends with that was lost with its worker."""
+        return losses()
 
     @property
     def count(self) -> int:
         """How many threads the workers have now: workers come and go."""
-        return max(1, int(sum(self.client.nthreads().values())))
+        return max(1, int(sum(self.roll.threads().values())))
+
+    def lost(self) -> frozenset[str]:
+        """The addresses of workers that were lost since this was made."""
+        return self.roll.lost()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -202,12 +191,12 @@ class ClusterWorkers(Workers):
     def close(self) -> None:
         """Let go of the connection where it was made here."""
         if self.own:
-            self.client.close()
+            close(self.client)
 
     def submit(
         self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
     ) -> Future[Result]:
-        """On whichever worker is free; what is shared is sent to all of them first, and again where it was lost."""
+        """On whichever worker is free; what is shared is sent to them first, and again where it was lost."""
         if shared is not None and (shared.sent is None or shared.sent.status != "finished"):
             shared.sent = self.scatter(shared.value)
         arguments = piece if shared is None else (shared.sent, *piece)
@@ -215,54 +204,48 @@ class ClusterWorkers(Workers):
         return future
 
     def scatter(self, value: Any) -> Any:
-        """Send a value to all workers; a worker that dies meanwhile spoils it, and it is tried again.
+        """Send a value to the workers; a worker that dies meanwhile spoils it, and it is tried again, with others.
 
-        Killed in the very moment in which it is sent to, a worker would be waited for for ever; so it is for some
-        seconds, and for twice as many after every loss.
+        It goes to one worker, which passes it on. Dask's own way to send something to all (`broadcast=True`) never ends
+        where one of them dies in that moment, nor does any that somebody tries after it.
         """
-        losses = 0
+        tried = 0
         while True:
+            limit = 2**tried * (SENDING + sizeof(value) / SLOWEST)
+            Watch(self.roll).until_manned()
             try:
-                [future] = within(
-                    2**losses * (SENDING + sizeof(value) / SLOWEST),
-                    lambda: self.client.scatter([value], broadcast=True, hash=False, timeout=DESERTED),
-                )
+                [future] = within(limit, partial(self.client.scatter, [value], hash=False, timeout=limit))
+                self.pass_on(future, limit)
                 return future
-            except (OSError, KeyError, ValueError) as error:
-                losses += 1
-                self.check_hope(losses, error)
-                if isinstance(error, TimeoutError) and not self.client.nthreads():
-                    raise TaskError(self.deserted) from error
+            except (OSError, KeyError, ValueError, CancelledError) as error:
+                tried += 1
+                self.check_hope(tried, error)
+
+    def pass_on(self, future: Any, limit: float) -> None:
+        """Have a value copied to all workers that have nothing else to do; not longer than the limit."""
+        from distributed import wait as wait_for_all
+
+        idle = [worker for worker, tasks in ask(self.client, self.client.processing).items() if not tasks]
+        there = {"allow_other_workers": True, "pure": False}
+        copies = [self.client.submit(id, future, workers=[worker], **there) for worker in idle]
+        with suppress(TimeoutError), self.client.as_current():
+            wait_for_all(copies, timeout=limit)
 
     def ended(self, pending: Collection[Future[Result]]) -> Collection[Future[Result]]:
-        """Wait for the first; not for ever where there is no scheduler any more, or nobody works."""
-        seen = time.monotonic()
-        while not (done := wait(pending, timeout=LOOKING, return_when=FIRST_COMPLETED).done):
-            if self.client.status != "running":
-                raise TaskError(self.gone)
-            if self.client.nthreads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > DESERTED:
-                raise TaskError(self.deserted)
+        """Wait for the first; those that nobody works on any more have ended as well, and are done again."""
+        watch = Watch(self.roll)
+        while not (done := wait(pending, timeout=cluster_waits.LOOKING, return_when=FIRST_COMPLETED).done):
+            if watch.stalled():
+                for future in (forgotten := list(pending)):
+                    future.cancel()
+                return forgotten
         return done
 
     def check_hope(self, losses: int, error: BaseException) -> None:
         """Give up where something is lost again and again, or the scheduler is gone."""
-        if self.client.status != "running":
-            raise TaskError(self.gone) from error
-        if losses > AGAIN:
+        check_connected(self.client, error)
+        if losses > cluster_waits.AGAIN:
             raise TaskError(
                 f"Workers of the cluster at {address(self.client)} were ended again and again, perhaps for want of "
                 "memory: give each more of it (`dask worker --memory-limit`) or fewer threads, and see their logs."
             ) from error
-
-    @property
-    def deserted(self) -> str:
-        """What is said where the cluster has no workers any more."""
-        where = address(self.client)
-        return f"The cluster at {where} has had no workers for {DESERTED:.0f} s: start some, and then this again."
-
-    @property
-    def gone(self) -> str:
-        """What is said where there is no scheduler any more."""
-        return "The connection to the scheduler was lost: see whether it still runs, and start this again."

@@ -64,6 +64,10 @@ class Workers(ABC):
         """Raise where something that was lost for so many times is not worth another try: here, at once."""
         raise error
 
+    def lost(self) -> frozenset[str]:
+        """Those that were lost on the way, and whose work others have done again, by their addresses."""
+        return frozenset()
+
     def each(
         self,
         function: Callable[..., Result],

@@ -119,6 +119,7 @@ def select(
 
 def answer(question: Question, problem: Problem, session: Session) -> Selection:
     """Compare the settings in question on the samples of a problem, or on some of them where they are very many."""
+    lost = session.lost()
     thin = Magnitudes.of(problem).problem(problem.thinned())
     samples = thin.counting()
     candidates = question.candidates(samples)
@@ -131,6 +132,7 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
     why = reason(path.rows, chosen, path.finer, question.ranks is None and complete)
     if thin.S < problem.S:
         why = f"{why} This was found on {thin.S:,} of {problem.S:,} samples."
+    why = " ".join([why, *session.told_of_losses(lost)])
     if not complete:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
     return Selection(
