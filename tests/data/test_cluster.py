@@ -5,6 +5,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
 from unbraid.results.fit import errors_on
+from unbraid.runtime.cluster_waits import Watch
 from unbraid.runtime.dask_cluster import as_client, connected
 
 S, M, N = 900, 3, 2
@@ -141,10 +143,36 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client: Client, cluster: Loc
         if progress.done >= 3 and doomed:
             os.kill(doomed.pop(), signal.SIGKILL)
 
-    fit = ub.decouple(problem.on(client), 3, callback=kill_once, **settings)
+    held = problem.on(client)
+    fit = ub.decouple(held, 3, callback=kill_once, **settings)
     assert not doomed
     np.testing.assert_array_equal(fit.model.W0, expected.model.W0)
     np.testing.assert_array_equal(fit.trace.objective, expected.trace.objective)
+    lost = "1 worker of the cluster was lost on the way; its work was done again by others."
+    assert fit.notes == (*expected.notes, lost)
+    assert ub.decouple(held, 3, **settings).notes == expected.notes  # none is lost in the next
+
+
+def test_what_workers_have_forgotten_is_asked_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [True, False, True]
+    monkeypatch.setattr(Watch, "stalled", lambda self: looks.pop(0) if looks else False)
+    monkeypatch.setattr("unbraid.runtime.cluster_waits.LOOKING", 0.05)
+    problem, factor = in_chunks(), np.ones((M, M))
+    assert same(problem.on(client).sum(slow_products, factor), problem.sum(products, factor))
+    assert not looks
+
+
+def test_results_that_do_not_arrive_are_asked_for_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbraid.runtime.cluster_waits.ANSWERING", 0.5)
+    problem, factor, gather, asked = in_chunks(), np.ones((M, M)), client.gather, []
+
+    def deaf_once(*given: Any) -> Any:
+        asked.append(given)
+        return time.sleep(10.0) if len(asked) == 1 else gather(*given)
+
+    monkeypatch.setattr(client, "gather", deaf_once)
+    assert same(problem.on(client).sum(products, factor), problem.sum(products, factor))
+    assert len(asked) > 1
 
 
 def test_persisted_arrays_are_found_on_their_cluster(client: Client) -> None:

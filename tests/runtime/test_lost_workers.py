@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,20 @@ from unbraid.runtime.dask_cluster import ClusterWorkers
 from unbraid.runtime.workers import Shared
 from unbraid.studies.tasks import Task, run_tasks
 
+LOST = "1 worker of the cluster was lost on the way; its work was done again by others."
+
 
 def test_a_worker_killed_among_the_starts_costs_nothing(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unbraid.fitting.search.SEARCH_ENTRIES", 1)  # a start at a time, so that some are left
-    assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client, callback=kill_one(client)))
+    disturbed = ub.decouple(problem, 2, rng=0, starts=5, client=client, callback=kill_one(client))
+    assert_same(fit, disturbed)
+    assert disturbed.notes == (*fit.notes, LOST)
+
+
+def test_a_fit_without_losses_tells_of_none(problem: ub.Problem, fit: ub.Fit, client: distributed.Client) -> None:
+    assert ub.decouple(problem, 2, rng=0, starts=5, client=client).notes == fit.notes
 
 
 def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, client: distributed.Client) -> None:
@@ -36,6 +45,7 @@ def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, clien
     there = ub.select(problem, [1, 2], **settings, client=client, callback=kill_one(client))
     for one, other in zip(here.rows, there.rows, strict=True):
         assert np.array_equal(one.squares, other.squares)
+    assert there.reason == f"{here.reason} {LOST}"
 
 
 @pytest.mark.parametrize("forgiving", [True, False], ids=["the scheduler tries again", "the scheduler gives up"])
@@ -123,11 +133,11 @@ def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.Mon
             workers.each(time.sleep, [()], lambda k, result: None, shared=Shared("nobody"))
 
 
-@pytest.mark.parametrize("before", [0.0, 0.005, 0.02], ids="{:g} s before".format)
+@pytest.mark.parametrize("before", [0.02, 0.005, 0.0, -0.005, -0.02], ids="{:g} s before".format)
 def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, before: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dask's scatter waits for it for ever, now and then."""
+    """Dask's scatter to all of them waits for it for ever, now and then."""
     monkeypatch.setattr(clients, "SENDING", 2.0)
     scatter = client.scatter
     killed: list[int] = []
@@ -135,18 +145,12 @@ def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
     def scatter_to_the_dying(*given: Any, **settings: Any) -> Any:
         if not killed:
             killed.append(pids(client)[0])
-            os.kill(killed[0], signal.SIGKILL)
-            time.sleep(before)
+            threading.Timer(max(0.0, -before), os.kill, (killed[0], signal.SIGKILL)).start()
+            time.sleep(max(0.0, before))
         return scatter(*given, **settings)
 
     monkeypatch.setattr(client, "scatter", scatter_to_the_dying)
-    assert_same(fit, ub.decouple(problem, 2, rng=0, starts=5, client=client))
+    disturbed = ub.decouple(problem, 2, rng=0, starts=5, client=client)
+    assert_same(fit, disturbed)
     assert killed
-
-
-def test_what_takes_too_long_is_left_to_itself() -> None:
-    with pytest.raises(TimeoutError):
-        cluster_waits.within(0.05, lambda: time.sleep(10.0))
-    assert cluster_waits.within(5.0, lambda: 3) == 3
-    with pytest.raises(KeyError):
-        cluster_waits.within(5.0, lambda: {"here": 1}["missing"])
+    assert LOST in disturbed.notes

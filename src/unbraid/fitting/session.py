@@ -175,8 +175,12 @@ class Session:
         return own if problem is None or not isinstance(problem.home, Held) else own | problem.home.lost()
 
     def told_of_losses(self, before: frozenset[str], problem: Problem | None = None) -> tuple[str, ...]:
-        """A sentence on workers that were lost since, or none; from the journal where an earlier run came as far."""
-        return told_of_losses(self.journal.unit(lambda: len(self.lost(problem) - before)))
+        """A sentence on workers that were lost since, or none; from the journal where an earlier run came as far.
+
+        Journals know whether a cluster does the work, but not whether one holds the samples.
+        """
+        unit = NOTHING_KEPT.unit if self.client is None else self.journal.unit
+        return told_of_losses(unit(lambda: len(self.lost(problem) - before)))
 
     def anew(self) -> Session:
         """The same session with a clock that starts now."""

@@ -51,8 +51,10 @@ def ask(client: Client, question: Callable[[], Result]) -> Result:
     for tried in range(AGAIN + 1):
         try:
             return within(2**tried * ANSWERING, question)
-        except OSError as error:  # among them a TimeoutError
-            check_connected(client, error)
+        except Exception as error:
+            check_connected(client, error)  # it may have been closed meanwhile, and say anything
+            if not isinstance(error, OSError):  # such as a TimeoutError
+                raise
             last = error
     raise TaskError(
         f"The cluster at {address(client)} did not answer, though it was asked {AGAIN + 1} times: see whether its "
