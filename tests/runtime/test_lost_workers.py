@@ -39,6 +39,16 @@ def test_a_fit_without_losses_tells_of_none(problem: ub.Problem, fit: ub.Fit, cl
     assert ub.decouple(problem, 2, rng=0, starts=5, client=client).notes == fit.notes
 
 
+def test_a_checkpoint_remembers_what_was_lost(
+    problem: ub.Problem, client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unbraid.fitting.search.SEARCH_ENTRIES", 1)
+    settings: dict[str, Any] = {"rng": 0, "starts": 5, "client": client, "checkpoint": tmp_path / "kept"}
+    disturbed = ub.decouple(problem, 2, **settings, callback=kill_one(client))
+    assert LOST in disturbed.notes
+    assert ub.decouple(problem, 2, **settings).notes == disturbed.notes
+
+
 def test_a_worker_killed_in_a_selection_costs_nothing(problem: ub.Problem, client: distributed.Client) -> None:
     settings: dict[str, Any] = {"method": QUICK, "rng": 0, "starts": 1}
     here = ub.select(problem, [1, 2], **settings)

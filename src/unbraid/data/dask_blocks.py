@@ -19,7 +19,7 @@ from unbraid.data.reductions import Summand, total
 from unbraid.errors import TaskError, UnbraidError
 from unbraid.kernels.arrays import IndexArray
 from unbraid.runtime import cluster_waits
-from unbraid.runtime.cluster_waits import Roll, Watch, ask, check_connected, losses, within
+from unbraid.runtime.cluster_waits import Roll, Watch, ask, check_connected, loss_errors, within
 from unbraid.runtime.process import keep_freed_arrays, single_blas_thread
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Held:
         for attempt in range(ATTEMPTS):
             check_connected(self.client)
             tasks: dict[Any, list[int]] = {}
-            with suppress(OSError, *losses()):  # blocks or results are lost, or nobody answers in time
+            with suppress(OSError, *loss_errors()):  # blocks or results are lost, or nobody answers in time
                 tasks = self.submitted(function, {i: own for i, own in wanted.items() if i not in results}, common)
                 self.wait_for(list(tasks))
                 done = [task for task in tasks if task.status == "finished"]

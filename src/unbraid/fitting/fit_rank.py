@@ -41,8 +41,8 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
     fit = case.conclude(setup.levels.lift_all(found))
-    losses = session.told_of_losses(lost, case.problem)
-    notes = with_contradiction_first((*setup.levels.notes, *fit.notes, *losses))
+    told = session.told_of_losses(lost, case.problem)
+    notes = with_contradiction_first((*setup.levels.notes, *fit.notes, *told))
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     # sample numbers are the user's
     return replace(fit, model=model, problem=problem, asked=request, seconds=session.seconds(), notes=notes)

@@ -76,7 +76,7 @@ def address(client: Client) -> str:
     return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
-def losses() -> tuple[type[BaseException], ...]:
+def loss_errors() -> tuple[type[BaseException], ...]:
     """What work ends with whose worker was killed again and again, or whose data were lost with a worker."""
     from distributed import KilledWorker
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid.errors import MissingDependencyError, SettingError, TaskError
 from unbraid.runtime import cluster_waits
-from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, losses, within
+from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, loss_errors, within
 from unbraid.runtime.interrupts import Result
 from unbraid.runtime.workers import Shared, Workers
 from unbraid.version import __version__
@@ -120,7 +120,7 @@ def check_workers(roll: Roll) -> None:
         ) from None
     except ImportError:
         pass  # told below, with the worker's name
-    except losses():
+    except loss_errors():
         pass  # it is gone already, and others may come
     roll.threads()
     for worker, found in ask(client, partial(client.run, version_here, on_error="return")).items():
@@ -172,7 +172,7 @@ class ClusterWorkers(Workers):
     @property
     def losses(self) -> tuple[type[BaseException], ...]:  # type: ignore[override]
         """What a piece ends with that was lost with its worker."""
-        return losses()
+        return loss_errors()
 
     @property
     def count(self) -> int:
