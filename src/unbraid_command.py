@@ -3,6 +3,7 @@
 This stands beside the package because importing anything of the package imports all that the library needs first.
 """
 
+import signal
 import sys
 
 
@@ -13,6 +14,7 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
         sys.stderr.write("\nError: Interrupted before there was anything to keep: no file was written.\n")
         sys.exit(130)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import unbraid as ub
 from interrupted_fits import Counting, finished_file, killed, undisturbed
 from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.errors import FileError, SettingError
-from unbraid.runtime.files import ABANDONED, short_hash, temporary_file
+from unbraid.runtime.files import ABANDONED, THIS_RUN, short_hash, temporary_file, this_machine
 
 pytestmark = pytest.mark.usefixtures("written_after_each_sweep")
 
@@ -132,19 +131,25 @@ def test_settings_that_are_refused_leave_no_file(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def by_process(temporary: Path, number: int) -> Path:
+    """The same name, as the process of that number would have made it."""
+    return temporary.with_name(temporary.name.replace(f"-{os.getpid()}-", f"-{number}-"))
+
+
 def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as alive:
-        name = temporary_file(path).name
-        living, dead = (tmp_path / name.replace(f"-{os.getpid()}-", f"-{number}-") for number in (alive.pid, 2**22 + 1))
-        elsewhere = tmp_path / name.replace(short_hash(platform.node()), "00000000")
+        ours, other = temporary_file(path), temporary_file(tmp_path / "model.npz")
+        earlier = ours.with_name(ours.name.replace(THIS_RUN, "0" * len(THIS_RUN)))  # a container's, of the same number
+        elsewhere = ours.with_name(ours.name.replace(short_hash(this_machine()), "0" * 8))
         long_ago = elsewhere.with_name(elsewhere.name.replace(".tmp", "0.tmp"))
-        others = temporary_file(tmp_path / "another.checkpoint")
-        for one in (living, dead, elsewhere, long_ago, others):
+        dead = {by_process(ours, 2**22 + 1), by_process(other, 2**22 + 1), by_process(ours, 10**30), earlier, long_ago}
+        living = {by_process(ours, alive.pid), by_process(other, alive.pid), elsewhere, ours}
+        for one in dead | living:
             one.touch()
         os.utime(long_ago, (time.time() - 2.0 * ABANDONED,) * 2)
         fitted("dejonghe2025", path)
-        assert set(tmp_path.iterdir()) == {path, living, elsewhere, others}
+        assert set(tmp_path.iterdir()) == {path, *living}
         alive.communicate(b"\n")
 
 

@@ -6,6 +6,7 @@ The top of the library: may import everything; nothing imports it.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 
 import click
@@ -83,7 +84,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):  # a letter that the terminal lacks is no reason to fail
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    app.main(prog_name="unbraid")
+    try:
+        app.main(prog_name="unbraid")
+    finally:  # all is written and said, and Python, while it ends, would let Ctrl-C change the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 __all__ = ["app", "main"]

@@ -10,7 +10,7 @@ from unbraid import datasets, plots
 from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.errors import INTERRUPTED, in_options
+from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options
 from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
@@ -58,6 +58,7 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     with progress_bar("Decoupling f_trig") as callback:
         result = decouple(problem, rank=3, basis=BSpline(df=20), rng=seed, callback=callback)
     draw(result, truth, output)
+    file_is_there("picture", output)
     write_report(result, page, truth=truth, command=this_command("unbraid demo"))
     angles = direction_angles(truth.W0, result.model.W0)
     if as_json:

@@ -80,12 +80,19 @@ class SentenceGroup(click.Group):
 def kept_on_interrupt(tell: Callable[[], str | None]) -> Iterator[None]:
     """Let Ctrl-C in this block be answered with the sentence that `tell` makes then; None: nothing is kept so far.
 
-    `SentenceGroup.invoke` is the one place that answers, so the sentence is taken back only where the block ends well.
+    `SentenceGroup.invoke` is the one place that answers, so the sentence before comes back only where the block ends
+    well.
     """
     meta = click.get_current_context().meta
+    before = meta.get(KEPT_SENTENCE, lambda: None)
     meta[KEPT_SENTENCE] = tell
     yield
-    del meta[KEPT_SENTENCE]
+    meta[KEPT_SENTENCE] = before
+
+
+def file_is_there(what: str, path: object) -> None:
+    """From now on, let Ctrl-C be answered with where the command's file is."""
+    click.get_current_context().meta[KEPT_SENTENCE] = lambda: f"Interrupted: the {what} is there, in {path}."
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, choose_basis
 from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, check_output, named_files, sample_options
-from unbraid.cli.errors import INTERRUPTED, in_options, kept_on_interrupt
+from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
 from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
@@ -30,6 +30,7 @@ from unbraid.report import write_report
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import check_writable
+from unbraid.runtime.interrupts import keeping_interrupts_back
 from unbraid.solvers.coupling import as_coupling
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -159,7 +160,9 @@ def command(
                 callback=callback,
                 checkpoint=checkpoint,
             )
-        result.model.save(output)
+        with keeping_interrupts_back():
+            result.model.save(output)
+            file_is_there("model", output)
         if report_path is not None:
             shell = this_command("unbraid fit", left_out=("scheduler", "as_json", "checkpoint"))
             with kept_on_interrupt(lambda: f"Interrupted while the report was made: the model is there, in {output}."):

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.data import OUTPUT_ENDING, check_output, layout_asked_for, layout_options, named_files, names_option
-from unbraid.cli.errors import in_options
+from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array, blocks
@@ -70,6 +70,7 @@ def command(
     if output is not None:
         with replacing(output) as file:
             write_npz(file, {"F": F, "J": J})
+        file_is_there("prediction", output)
     outside = int(np.count_nonzero(beyond_training(loaded, X)))
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}

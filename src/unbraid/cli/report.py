@@ -10,7 +10,7 @@ import click
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.data import check_apart, named_files, sample_options
-from unbraid.cli.errors import in_options
+from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
@@ -80,6 +80,7 @@ def command(
     with progress_bar("Reading") as callback:
         samples = read_samples(data, columns, callback)
         subject = write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
+        file_is_there("report", output)
     if as_json:
         say_document(report_document(subject, samples, model, output))
     else:

@@ -20,6 +20,7 @@ from unbraid.fitting.session import Session, Stage
 from unbraid.fitting.smoothing import ChooseSmoothing
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
+from unbraid.results.outcome import Status
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import StartingSolver
@@ -43,9 +44,10 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     fit = case.conclude(setup.levels.lift_all(found))
     told = session.told_of_losses(lost, case.problem)
     notes = with_contradiction_first((*setup.levels.notes, *fit.notes, *told))
+    status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
-    # sample numbers are the user's
-    return replace(fit, model=model, problem=problem, asked=request, seconds=session.seconds(), notes=notes)
+    fit = replace(fit, model=model, status=status, notes=notes)
+    return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 
 
 @dataclass(frozen=True)

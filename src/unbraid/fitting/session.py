@@ -22,7 +22,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
 from unbraid.runtime.cluster_waits import told_of_losses
-from unbraid.runtime.interrupts import Result, attempt
+from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
@@ -141,6 +141,8 @@ class Session:
         What keeps finished units of work, and loops under way.
     workers
         Those who do pieces of the work at the same time, or None.
+    listener
+        Who hears Ctrl-C while the session is open.
     """
 
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
@@ -148,6 +150,7 @@ class Session:
     callback: Callback | None = None
     journal: Journal = NOTHING_KEPT
     workers: Workers | None = None
+    listener: Listener = field(default_factory=Listener)
 
     @classmethod
     @contextmanager
@@ -158,11 +161,12 @@ class Session:
         check_callback(callback)
         now = time.perf_counter()
         with ExitStack() as stack:
+            listener = stack.enter_context(listening())
             stack.enter_context(single_blas_thread())
             if workers is not None:
                 stack.enter_context(workers)
             stack.enter_context(journal)
-            yield cls(journal.generator(rng), journal.began(now), callback, journal, workers)
+            yield cls(journal.generator(rng), journal.began(now), callback, journal, workers, listener)
 
     @property
     def client(self) -> Any:
@@ -196,7 +200,8 @@ class Session:
 
     def run(self, stage: Stage, found: Found) -> Found:
         """What a stage makes of what was found; Ctrl-C leaves that as it was, with the cut."""
-        return attempt(lambda: self.journal.unit(partial(stage, self, found)), found.interrupted)
+        work = partial(self.journal.unit, partial(stage, self, found))
+        return attempt(work, found.interrupted, safe=bool(found.runs))
 
     def run_all(self, stages: Sequence[Stage], found: Found | None = None) -> Found:
         """Stage after stage, until something cuts the work short."""

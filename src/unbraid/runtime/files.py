@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,10 @@ from unbraid.errors import FileError, check_path
 StrPath = str | os.PathLike[str]
 ABANDONED = 86400.0
 """Seconds after which nobody on another machine is still writing a temporary file that has not changed since."""
+START, END = ".unbraid-", ".tmp"
+"""How names of temporary files begin and end."""
+THIS_RUN = secrets.token_hex(4)
+"""Tells this process from an earlier one of the same number, as processes in containers often have."""
 
 
 @contextmanager
@@ -26,10 +31,10 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same folder, reach the disk, and only then get the name. Whatever
     goes wrong before that leaves an older file as it was, and no temporary file behind; those that killed
-    processes have left of the same target are removed.
+    processes have left in the folder are removed.
     """
     target = check_writable(path)
-    remove_left_over(target)
+    remove_left_over(target.parent)
     temporary = temporary_file(target)
     try:
         with temporary.open("xb") as file:
@@ -48,16 +53,17 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
     sync_folder(target.parent)
 
 
-def temporary_prefix(target: Path) -> str:
-    """How the names of temporary files begin that are to become the target."""
-    return f".unbraid-{short_hash(target.name)}-"
-
-
 def temporary_file(target: Path) -> Path:
     """A new file beside the target, whose name tells the machine and the process that writes it."""
-    return target.with_name(
-        f"{temporary_prefix(target)}{short_hash(platform.node())}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    )
+    return target.with_name(f"{START}{short_hash(this_machine())}-{os.getpid()}-{THIS_RUN}-{secrets.token_hex(4)}{END}")
+
+
+@cache
+def this_machine() -> str:
+    """Where the numbers of processes mean what they mean here: the machine, and the container if this is one."""
+    with suppress(OSError):
+        return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
+    return platform.node()
 
 
 def short_hash(name: str) -> str:
@@ -65,20 +71,20 @@ def short_hash(name: str) -> str:
     return f"{zlib.crc32(name.encode(errors='surrogateescape')):08x}"
 
 
-def remove_left_over(target: Path) -> None:
-    """Remove temporary files of the target that killed processes have left, and none of a process that is alive."""
-    with suppress(OSError):
-        for temporary in target.parent.glob(f"{temporary_prefix(target)}*.tmp"):
+def remove_left_over(folder: Path) -> None:
+    """Remove temporary files that killed processes have left in a folder, and none of a process that is alive."""
+    for temporary in folder.glob(f"{START}*{END}"):
+        with suppress(OSError):
             if is_abandoned(temporary):
                 temporary.unlink()
 
 
 def is_abandoned(temporary: Path) -> bool:
     """Whether the process that wrote a temporary file is gone; one of another machine, if it has not for a day."""
-    machine, _, rest = temporary.name.removeprefix(".unbraid-")[9:].partition("-")
-    process = rest.partition("-")[0]
-    if machine == short_hash(platform.node()) and process.isdecimal():
-        return not is_alive(int(process))
+    parts = temporary.name.removeprefix(START).removesuffix(END).split("-")
+    if len(parts) == 4 and parts[0] == short_hash(this_machine()) and parts[1].isdecimal():
+        process = int(parts[1])
+        return parts[2] != THIS_RUN if process == os.getpid() else not is_alive(process)
     return time.time() - temporary.stat().st_mtime > ABANDONED
 
 
@@ -92,7 +98,7 @@ def is_alive(process: int) -> bool:
         return bool(handle)
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no number that a process can have
         return False
     except OSError:
         return True

@@ -133,6 +133,8 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
     if thin.S < problem.S:
         why = f"{why} This was found on {thin.S:,} of {problem.S:,} samples."
     why = " ".join([why, *session.told_of_losses(lost)])
+    if session.listener.take():  # Ctrl-C since then
+        complete = False
     if not complete:
         why = f"Interrupted, so this is of {counted(len(path.rows), 'candidate')} only. {why}"
     return Selection(
@@ -151,11 +153,12 @@ def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """The fit of the rank that a selection recommends; where Ctrl-C ends the selection, the quick fit it had made."""
     half = replace(request, starts=max(1, request.starts // 2))
     selection = answer(Question.of(Grid(), half), problem, session)
+    quick = replace(selection.chosen.fit, status=Status.INTERRUPTED)
+    quick = replace(quick, notes=(selection.reason, *quick.notes))
     if selection.interrupted:
-        fit = replace(selection.chosen.fit, status=Status.INTERRUPTED)
-        fit = replace(fit, notes=(selection.reason, *fit.notes))
+        fit = quick
     else:
         best = selection.request(request)
         check_fit(problem, best)
-        fit = selection.fit_in(session.anew(), best)
+        fit = attempt(lambda: selection.fit_in(session.anew(), best), lambda: quick)
     return replace(fit, asked=request, problem=problem, seconds=session.seconds())
