@@ -2,15 +2,16 @@
 
     python benchmarks/kills.py [kills] [interrupts]     50 of each by default
 
-Kills (`kill -9`) come at random moments of `unbraid fit --checkpoint` with a report, of `unbraid reproduce`, and of a script
-that calls `select` with a checkpoint, one to three in a row; then the same command runs to its end. The fit and the selection
-write their checkpoints after every sweep, so that many kills come while one is written. Printed are, for each: kills, those of
-them that came while a file was being written, ends that were compared with a run that nobody disturbed, how many of them have
-the same bits in every file that tells no time, and files that the other run does not have.
+Kills (`kill -9`) come at random moments of `unbraid fit --checkpoint` with a report, of `unbraid reproduce`, and of a
+script that calls `select` with a checkpoint, one to three in a row; then the same command runs to its end. The fit and
+the selection write their checkpoints after every sweep, so that more kills come while one is written. Printed are, for
+each: kills, those of them that came while a file was being written, ends that were compared with a run that nobody
+disturbed, how many of them have the same bits in every file that tells no time, and files that the other run does not
+have.
 
 Ctrl-C comes at random moments of `unbraid fit`, from the start of Python to the end, once and then twice within half a
-second. Printed is how the commands ended: before the command's first line, with exit code 130 before the first sweep was
-made, with exit code 130 and a model, with exit code 0 since all was done, or otherwise, which is then shown.
+second. Printed is how the commands ended: before the command's first line, with exit code 130 before the first sweep
+was made, with exit code 130 and a model, with exit code 0 since all was done, or otherwise, which is then shown.
 """
 
 import random

@@ -75,9 +75,7 @@ def test_a_fit_to_values_is_returned_wherever_ctrl_c_comes(monkeypatch: pytest.M
     assert fit.status is ub.Status.INTERRUPTED
 
 
-def test_ctrl_c_while_a_checkpoint_is_made_leaves_a_whole_one_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_in_a_checkpoint_leaves_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupting(monkeypatch, Checkpoint, "_enter")
     path = tmp_path / "fit.checkpoint"
     with pytest.raises(KeyboardInterrupt):  # before there was anything
@@ -101,9 +99,12 @@ def test_ctrl_c_while_nothing_is_found_is_passed_on(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_kept_back_comes_at_the_end(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), keeping_interrupts_back():
+    def save() -> None:
         ctrl_c()
         fitted("dejonghe2025").model.save(tmp_path / "model.npz")
+
+    with pytest.raises(KeyboardInterrupt), keeping_interrupts_back():
+        save()
     assert DecoupledModel.load(tmp_path / "model.npz").rank == 3
 
 
@@ -131,7 +132,7 @@ def test_a_handler_of_the_users_is_called_and_comes_back() -> None:
     signal.signal(signal.SIGINT, mine)
     try:
         with listening():
-            attempt(ctrl_c, lambda: None)  # type: ignore[func-returns-value]
+            attempt(ctrl_c, lambda: None)
             assert len(heard) == 1
             ctrl_c()
             assert len(heard) == 1

@@ -63,7 +63,7 @@ class SentenceGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Do what the line asks for. Ctrl-C is answered with what `kept_on_interrupt` has to say, if anything."""
         try:
-            with reader_watched():
+            with reader_watched(), imports_watched():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             said = ctx.meta[KEPT_SENTENCE]() if KEPT_SENTENCE in ctx.meta else None
@@ -103,6 +103,21 @@ def reader_watched() -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise ReaderGoneError from error
+        raise
+
+
+@contextmanager
+def imports_watched() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` where Ctrl-C came while a compiled module was imported, which makes an error of it."""
+    try:
+        yield
+    except Exception as error:
+        link: BaseException | None = error
+        while link is not None:
+            before = link.__cause__ or link.__context__
+            if isinstance(link, ImportError) and isinstance(before, KeyboardInterrupt):
+                raise before from error
+            link = before
         raise
 
 

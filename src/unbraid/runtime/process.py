@@ -1,4 +1,4 @@
-"""What this process does for speed: BLAS on one thread, and memory of freed arrays kept.
+"""What this process does for speed: BLAS on one thread, and memory of freed arrays kept; and SciPy, imported whole.
 
 One BLAS thread is faster than two on the small products of a sweep.
 
@@ -15,6 +15,8 @@ from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from unbraid.runtime.interrupts import keeping_interrupts_back
 
 
 @cache
@@ -41,3 +43,10 @@ def keep_freed_arrays() -> None:
         set_option = ctypes.CDLL(None).mallopt
         set_option(TRIM_THRESHOLD, 2 * KEPT)
         set_option(MMAP_THRESHOLD, KEPT)
+
+
+def import_scipy() -> None:
+    """Import what fits need of SciPy, all of it: compiled modules that Ctrl-C leaves half imported stay so."""
+    with keeping_interrupts_back():
+        import scipy.optimize
+        import scipy.spatial  # noqa: F401
