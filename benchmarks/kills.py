@@ -4,10 +4,10 @@
 
 Kills (`kill -9`) come at random moments of `unbraid fit --checkpoint` with a report, of `unbraid reproduce`, and of a
 script that calls `select` with a checkpoint, one to three in a row; then the same command runs to its end. The fit and
-the selection write their checkpoints after every sweep, so that more kills come while one is written. Printed are, for
-each: kills, those of them that came while a file was being written, ends that were compared with a run that nobody
-disturbed, how many of them have the same bits in every file that tells no time, and files that the other run does not
-have.
+the selection write their checkpoints after every sweep, and every other kill waits for the next moment at which a file
+is being written. Printed are, for each: kills, those of them that left half a file, ends that were compared with a run
+that nobody disturbed, how many of them have the same bits in every file that tells no time, and files that the other
+run does not have.
 
 Ctrl-C comes at random moments of `unbraid fit`, from the start of Python to the end, once and then twice within half a
 second. Printed is how the commands ended: before the command's first line, with exit code 130 before the first sweep
@@ -92,7 +92,7 @@ KILLED = (
     Work("reproduce", SMALL + COMMAND, "reproduce monotone --quick --runs 1 --sweeps 5 --jobs 2 -o paper"),
     Work("select(checkpoint=)", EAGER + SELECT),
 )
-INTERRUPTED = Work("fit", NOTING, FIT)
+INTERRUPTED = Work("fit", NOTING, "fit data.npz --rank 3 --starts 100 -o model.npz")
 
 
 def folders(whole: Path) -> Iterator[Path]:
@@ -117,6 +117,8 @@ def kill_again_and_again(work: Work, kills: int, new: Iterator[Path], chance: ra
         for _ in range(min(chance.randint(1, 3), kills - done)):
             process = work.start(folder)
             time.sleep(chance.uniform(0.0, seconds))
+            if done % 2:
+                wait_for_half_a_file(process, folder)
             done += process.poll() is None
             process.kill()
             process.communicate()
@@ -129,6 +131,12 @@ def kill_again_and_again(work: Work, kills: int, new: Iterator[Path], chance: ra
         if said:
             print(said)
     print(f"{work.name:28}{done:8}{halves:10}{ends:8}{same:8}   {', '.join(stray) or 'none'}", flush=True)
+
+
+def wait_for_half_a_file(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until something is being written to a file, or the process has ended."""
+    while process.poll() is None and not any(folder.rglob("*.tmp")):
+        pass
 
 
 def interrupt(times: int, folder: Path, moment: float, chance: random.Random) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 import zipfile
@@ -12,11 +13,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import unbraid as ub
+from command_lines import run
 from killed_fits import fitted
 from model_files import a_model, refusal, rewritten, with_metadata
 from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
+from unbraid.cli import app
 from unbraid.reading import read_problem
 
 KINDS = {**{name: write for name, write in SAMPLES_FIRST.items() if "." in name}, **MATLAB, **TABLES}
@@ -178,6 +182,9 @@ HOSTILE_TEXT = "\x1b[2J\u202e" + "long " * 100
     [
         lambda told: told.update(schema=99, unbraid=HOSTILE_TEXT),
         lambda told: told.update(schema=HOSTILE_TEXT),
+        lambda told: told.update(schema=10**3000),
+        lambda told: told["branches"][0]["settings"].update(df=10**3000),
+        lambda told: told["branches"][1]["settings"].update(degree=10**3000),
         lambda told: told["branches"][0].update(basis=HOSTILE_TEXT),
         lambda told: told["branches"][0]["settings"].update(of=HOSTILE_TEXT),
         lambda told: told["branches"][0]["settings"].update(df=HOSTILE_TEXT),
@@ -191,3 +198,47 @@ def test_what_a_file_says_is_quoted_briefly_and_without_escapes(
     said = refusal(with_metadata(path, change))
     assert said.isprintable()
     assert "long " * 21 not in said
+    assert "0" * 100 not in said
+
+
+def test_a_dtype_is_quoted_briefly(path: Path) -> None:
+    rewritten(path, lambda arrays: arrays.update(W0=np.zeros((2, 2), [("long" * 100, "f8")])))
+    said = refusal(path)
+    assert "W0 has dtype" in said
+    assert "long" * 25 not in said
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+@pytest.mark.parametrize(
+    "line", ["inspect pipe.npz", "predict pipe.npz pipe.npz -o F.npz", "fit pipe.npz --rank 1 -o m"]
+)
+def test_pipes_are_refused_and_not_waited_for(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.npz")
+    result = run(line)
+    assert result.exit_code == 2
+    assert "pipe.npz is a device or a pipe" in result.stderr
+
+
+HOSTILE_NAME = "\x1b[2J\u202ename.npz"
+
+
+@pytest.mark.parametrize(
+    "line", ["inspect NAME", "predict NAME NAME -o F.npz", "fit NAME --rank 1 -o m", "report NAME NAME -o r"]
+)
+def test_names_of_files_do_not_steer_the_terminal(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(HOSTILE_NAME).write_bytes(b"no archive")
+    result = CliRunner().invoke(app, [HOSTILE_NAME if word == "NAME" else word for word in line.split()], color=True)
+    assert result.exit_code == 2
+    assert result.stderr.rstrip("\n").isprintable()
+    assert "?[2J?name.npz" in result.stderr
+
+
+def test_a_file_of_a_hostile_name_is_inspected_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    path.rename(HOSTILE_NAME)
+    result = CliRunner().invoke(app, ["inspect", HOSTILE_NAME], color=True)
+    assert result.exit_code == 0
+    assert "?[2J?name.npz: 2 inputs" in result.stdout
+    assert result.stdout.replace("\n", "").isprintable()

@@ -14,7 +14,6 @@ from click.shell_completion import get_completion_class
 
 from unbraid.cli import compare, demo, fit, inspect, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
-from unbraid.cli.output import say
 from unbraid.version import __version__
 
 EXAMPLES = """\b
@@ -71,7 +70,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that lets the Tab key of SHELL complete commands, options, their values and files."""
     kind = get_completion_class(shell)
     assert kind is not None
-    say(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
+    click.echo(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
 
 
 for module in (demo, fit, report, inspect, predict, compare, reproduce):

@@ -15,6 +15,7 @@ import click
 from unbraid.data.checks import MASK
 from unbraid.errors import UnbraidError
 from unbraid.runtime.files import why_refused
+from unbraid.runtime.text import printable
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -137,7 +138,7 @@ IN_OPTIONS = {
 def fail(message: str, code: int) -> NoReturn:
     """Print a message on stderr, in one line, and exit with a code."""
     with suppress(OSError):  # nobody may be there to read it; the code says it too
-        click.echo(f"Error: {in_options(' '.join(message.split()))}", err=True)
+        click.echo(f"Error: {printable(in_options(' '.join(message.split())))}", err=True)
     leave(code)
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from unbraid.cli.errors import in_options
 from unbraid.results.fit import Fit
-from unbraid.runtime.text import clean_name
+from unbraid.runtime.text import clean_name, printable
 from unbraid.version import __version__
 
 PIPED_WIDTH = 10_000
@@ -50,12 +50,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for index, column in enumerate(columns):
         table.add_column(Text(column), justify="right" if index else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console = console_on(sys.stdout)
     with console.capture() as captured:  # and not by itself: rich has its own way to end where nobody reads
         console.print(table)
     say(title)
-    say(captured.get().rstrip("\n"))
+    click.echo(captured.get().rstrip("\n"))  # with the colours of a terminal
 
 
 def error_rows(
@@ -75,8 +75,8 @@ def error_rows(
 
 
 def say(text: str) -> None:
-    """Print a line on stdout."""
-    click.echo(text)
+    """Print a line on stdout; what files and their names say in it cannot steer the terminal."""
+    click.echo(printable(text))
 
 
 def json_option(function: click.decorators.FC) -> click.decorators.FC:

@@ -118,8 +118,8 @@ def read_metadata(file: ArrayFile) -> list[Any]:
         made = metadata.get("unbraid")
         by = f" by unbraid {clean_name(made)}" if isinstance(made, str) else ""
         raise ModelFileError(
-            f"{file.path} was written{by} in schema {schema}, and this version ({__version__}) reads up to schema "
-            f"{SCHEMA}: upgrade unbraid."
+            f"{file.path} was written{by} in schema {shown(schema)}, and this version ({__version__}) reads up to "
+            f"schema {SCHEMA}: upgrade unbraid."
         )
     branches = metadata.get("branches")
     if not isinstance(branches, list) or not branches:
@@ -152,7 +152,7 @@ def check_columns(file: ArrayFile) -> None:
         shape = file.header(name)[0] if name in file.names else ()
         if shape and shape[axis] > MOST_COLUMNS:
             raise damage_error(
-                file, f"{name} has shape {shape}, and at most {MOST_COLUMNS} inputs or outputs are accepted"
+                file, f"{name} has shape {shown(shape)}, and at most {MOST_COLUMNS} inputs or outputs are accepted"
             )
 
 
@@ -160,11 +160,11 @@ def check_basis(file: ArrayFile, j: int, basis: Basis) -> None:
     """Refuse a basis that would take long to work with, or is not the one of the coefficients, before it is placed."""
     degree = getattr(basis, "degree", 0)
     if degree > HIGHEST_DEGREE:
-        raise damage_error(file, f"branch {j} has degree {degree}, and at most {HIGHEST_DEGREE} is accepted")
+        raise damage_error(file, f"branch {j} has degree {shown(degree)}, and at most {HIGHEST_DEGREE} is accepted")
     name = f"branch_{j}.coordinates"
     found = file.header(name)[0] if name in file.names else (basis.size,)
     if found != (basis.size,):
-        raise damage_error(file, f"{name} has shape {found}, not ({basis.size})")
+        raise damage_error(file, f"{name} has shape {shown(found)}, not ({shown(basis.size)})")
 
 
 def read_basis(file: ArrayFile, j: int, described: Any) -> Basis:
@@ -191,7 +191,7 @@ def read_floats(file: ArrayFile, name: str, shape: tuple[int | None, ...]) -> Ar
         raise damage_error(file, f"the array {name} is missing")
     array = file.read(name, shape)
     if array.dtype.kind != "f" or array.dtype.itemsize != 8:
-        raise damage_error(file, f"{name} has dtype {array.dtype}, not float64")
+        raise damage_error(file, f"{name} has dtype {array.dtype!s:.40}, not float64")
     if not np.isfinite(array).all():
         raise damage_error(file, f"{name} has entries that are NaN or infinite")
     return read_only(array.astype(np.float64, copy=False))

@@ -22,7 +22,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import FileError, check_path
+from unbraid.errors import FileError, check_path, shown
 from unbraid.runtime.files import StrPath, why_refused
 from unbraid.runtime.text import clean_name, name_list
 
@@ -67,7 +67,11 @@ def open_npz(path: StrPath) -> Iterator[ArrayFile]:
     """Open a `.npz` file, or raise a `FileError` with a sentence about what it is instead."""
     check_path("path", path)
     try:
+        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+            raise FileError(f"{path} is a device or a pipe, not an .npz file.")  # opening it may wait for ever
         file = Path(path).open("rb")  # noqa: SIM115 - closed below, with errors of its own
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileError(f"{path} does not exist.") from None
     except IsADirectoryError:
@@ -136,7 +140,9 @@ class ArrayFile:
             found, _ = read_header(stream, size, self.path, name)
             if shape is not None and not fits(found, shape):
                 wanted = ", ".join("any" if length is None else str(length) for length in shape)
-                raise FileError(f"{self.path} is inconsistent: {clean_name(name)} has shape {found}, not ({wanted}).")
+                raise FileError(
+                    f"{self.path} is inconsistent: {clean_name(name)} has shape {shown(found)}, not ({wanted})."
+                )
             stream.seek(0)
             return np.lib.format.read_array(stream, allow_pickle=False)
 
@@ -179,7 +185,9 @@ def read_header(stream: IO[bytes], size: int, path: StrPath, name: str) -> tuple
     if dtype.hasobject:
         raise FileError(f"{path} is refused: {clean_name(name)} holds pickled Python objects, which are never loaded.")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - stream.tell():
-        raise FileError(f"{path} is damaged: {clean_name(name)} declares shape {shape}, which is not what follows.")
+        raise FileError(
+            f"{path} is damaged: {clean_name(name)} declares shape {shown(shape)}, which is not what follows."
+        )
     return shape, dtype
 
 

@@ -11,6 +11,19 @@ MOST_NAMES = 8
 """Names of many that are listed."""
 
 
+def printable(text: str) -> str:
+    r"""A text in which control characters and marks that turn the order of letters around are question marks.
+
+    Lines stay lines.
+
+    Examples
+    --------
+    >>> printable("one\ntwo: \x1b[31mred")
+    'one\ntwo: ?[31mred'
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
 def clean_name(name: str) -> str:
     r"""A name without control characters, and not too long.
 
@@ -20,7 +33,7 @@ def clean_name(name: str) -> str:
     ('speed', '?[31mred', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...')
     """
     short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
-    return "".join(letter if letter.isprintable() else "?" for letter in short)
+    return printable(short).replace("\n", "?")
 
 
 def quoted_name(name: str) -> str:
