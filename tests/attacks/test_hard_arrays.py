@@ -5,33 +5,55 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
 
 import unbraid as ub
-from hard_arrays import hard_arrays, hard_settings
+from hard_arrays import hard_case
 
 FOUND = (10, 18, 39, 66, 161, 171, 228, 2373, 2577, 2642, 2962, 3147, 3212, 3935, 3970, 21366)
 """Seeds that found something once."""
-FEW, MANY = range(10_000, 10_250), range(20_000, 22_000)
+FEW, MANY = range(30_000, 30_250), range(40_000, 45_000)
+ASIDES = 60, 200, 400
+"""Every so many seeds a report is written, two ranks are compared, and a rank is chosen."""
 
 
 def attack(seed: int) -> ub.Fit | None:
     """The fit of a seed; None where the samples or the settings were refused in a sentence."""
-    rng = np.random.default_rng(seed)
-    given = hard_arrays(rng)
-    asked = hard_settings(rng, given)
+    given, asked = hard_case(seed)
+    rank = asked.pop("rank")
     try:
         problem = ub.Problem(**given)
-        fit = ub.decouple(problem, asked.pop("rank"), **asked)
+        fit = ub.decouple(problem, rank, **asked)
         if seed % 5 == 0:
             assert repr(ub.diagnose(fit, problem))
+        look_closer(seed, fit, problem, asked)
     except ub.UnbraidError as refused:
         check_sentence(str(refused))
         return None
     check_fit(fit, problem)
     return fit
+
+
+def look_closer(seed: int, fit: ub.Fit, problem: ub.Problem, asked: dict[str, Any]) -> None:
+    """What else is done with a fit: a file and a report, another fit that begins with it, a choice of the rank."""
+    report, compared, chosen = (seed % every == 1 for every in ASIDES)
+    free = {name: setting for name, setting in asked.items() if not isinstance(setting, list)}  # one a branch
+    if seed % 10 == 2:
+        check_fit(ub.decouple(problem, fit.model.rank, **(asked | {"init": fit.model})), problem)
+    if report:
+        with TemporaryDirectory() as folder:
+            fit.model.save(Path(folder, "model.npz"))
+            ub.DecoupledModel.load(Path(folder, "model.npz"))
+            fit.report(Path(folder, "fit.html"))
+    if compared:
+        free = {name: setting for name, setting in free.items() if name not in ("polish", "compress")}
+        assert repr(ub.select(problem, (1, 3), folds=2, **free))
+    if chosen:
+        check_fit(ub.decouple(problem, "auto", **free), problem)
 
 
 def check_sentence(said: str) -> None:

@@ -8,7 +8,9 @@ Where it does not, samples are compared with their neighbours. Of a smooth funct
     f(x') - f(x)  ≈  ½ (J(x) + J(x')) (x' - x),
 
 and how much of the differences on the left the right side explains, R², tells whether J is that of F; and, with J
-negated, transposed, its axes in another order or its columns in other units, what would make it so.
+negated, transposed, its axes in another order or its columns in other units, what would make it so. Neighbours are
+so far apart that values differ by more than noise. Jacobians that explain hardly more than the same ones in a random
+order are not those of these samples.
 """
 
 from __future__ import annotations
@@ -39,8 +41,21 @@ GAINED = 0.7
 """A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
 FACTOR = 1.6
 """Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
-RELIED = 0.35
-"""Jacobians explain as much of the differences between neighbours as their values are alike, less this at most."""
+FAR_FACTOR, MOST_LEFT = 2.5, 0.5
+"""A factor that neighbours at any distance can tell, and what Jacobians may leave unexplained where they have it."""
+EXPLAINED = 0.8
+"""Jacobians that explain this share of the differences between neighbours are not doubted."""
+ORDERED = 0.55
+"""Jacobians leave at most this share of what they leave unexplained in a random order."""
+NOISES, NEGLIGIBLE = 1.7, 0.01
+"""Jacobians may leave so many times the noise unexplained, and this share of the variance."""
+NOISE_NEIGHBOURS = 10
+"""Of how many neighbours differences tell of noise, as they go to zero with the distance but for that."""
+RANDOM_ORDERS = 8
+"""How many random orders Jacobians are compared with."""
+UNLIKE, BEYOND_NOISE, STILL_NEAR = 0.05, 4.0, 0.3
+"""Values of neighbours differ by this share of the variance, by so many times what nearest ones differ by, which may be
+noise; more than the last is not asked for."""
 PAIRS_PER_INPUT = 20
 """Differences of values that have to be known for every input whose units are asked for."""
 FEW_AXES, MANY_AXES = 5, 12
@@ -63,11 +78,12 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     varying = np.std(F, axis=0) > 1e-12 * np.abs(F).max(axis=0)
     if not varying.any() or not J.any():
         return None
-    sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
-    near = Neighbours.of(X, F, J)
-    if sizes.fitted:
-        return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
-    return describe_mending(near) or describe_units(near) or describe_disorder(near)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # infinite sums tell nothing, and accuse nobody
+        sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
+        near = Neighbours.of(X, F, J)
+        if sizes.fitted:
+            return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
+        return describe_mending(near) or describe_units(near) or describe_factor(near) or describe_disorder(near, J)
 
 
 class RelativeSizes(NamedTuple):
@@ -120,8 +136,13 @@ def describe_sizes(sizes: RelativeSizes, outputs: IndexArray) -> str | None:
 
 
 class Neighbours(NamedTuple):
-    """Differences between neighbours: Δx (p, m), ΔF (p, n) in units of its spread, and means of J (p, n, m)."""
+    """Differences between neighbours: Δx (p, m), ΔF (p, n) in units of its spread, and means of J (p, n, m).
 
+    `pairs` (p, 2) has their numbers, `noise` is the share of noise in the variance of values.
+    """
+
+    pairs: IndexArray
+    noise: float
     steps: Array
     rises: Array
     slopes: Array
@@ -129,16 +150,16 @@ class Neighbours(NamedTuple):
 
     @classmethod
     def of(cls, X: Array, F: Array, J: Array) -> Neighbours:
-        """Samples and those nearest to them, at most twice as many as inputs; distances are in units of spread."""
-        from scipy.spatial import KDTree
-
+        """Samples and others near to them, at most twice as many as inputs; distances are in units of spread."""
         x_scale, spread = (np.where(one > 0.0, one, 1.0) for one in (np.std(X, axis=0), np.std(F, axis=0)))
-        count = min(2 * X.shape[1], len(X) - 1, MOST_NEIGHBOURS)
-        nearest = np.asarray(KDTree(X / x_scale).query(X / x_scale, count + 1)[1])[:, 1:]
-        pairs = np.stack([np.repeat(np.arange(len(X)), count), nearest.ravel()], axis=1)
-        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-        one, other = pairs[:: 1 + len(pairs) * J[0].size // MOST_ENTRIES].T
-        return cls(X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
+        pairs, noise = pairs_beyond_noise(X / x_scale, F / spread), share_of_noise(X / x_scale, F / spread)
+        pairs = pairs[:: 1 + len(pairs) * J[0].size // MOST_ENTRIES]
+        one, other = pairs.T
+        return cls(pairs, noise, X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
+
+    def with_slopes(self, J: Array) -> Array:
+        """Means of other Jacobians (S, n, m) over the same pairs."""
+        return np.asarray(0.5 * (J[self.pairs[:, 0]] + J[self.pairs[:, 1]]))
 
     def expected(self, slopes: Array) -> Array:
         """The differences of values that slopes make likely, (p, n)."""
@@ -150,9 +171,36 @@ class Neighbours(NamedTuple):
         return float(np.sum((self.rises - self.expected(slopes)) ** 2)) / total
 
     @property
-    def likeness(self) -> float:
-        """How alike the values of neighbours are: 1 if they are the same, 0 if they have no relation."""
-        return 1.0 - float(np.mean(self.rises**2)) / 2.0
+    def unlike(self) -> float:
+        """How unlike the values of neighbours are: 0 if they are the same, 1 if they have no relation."""
+        return float(np.mean(self.rises**2)) / 2.0
+
+
+def pairs_beyond_noise(X: Array, F: Array) -> IndexArray:
+    """Pairs (p, 2) of samples as near to each other as they can be if their values are to differ by more than noise."""
+    from scipy.spatial import KDTree
+
+    tree, first = KDTree(X), 1
+    count = min(2 * X.shape[1], len(X) - 1, MOST_NEIGHBOURS)
+    near = np.asarray(tree.query(X, range(2, count + 2))[1])
+    wanted = float(np.clip(BEYOND_NOISE * np.mean((F[near[:, 0]] - F) ** 2) / 2.0, UNLIKE, STILL_NEAR))
+    while np.mean((F[near] - F[:, None]) ** 2) / 2.0 < wanted and 2 * first + count <= len(X) // 3:
+        first *= 2
+        near = np.asarray(tree.query(X, range(first + 1, first + count + 1))[1])
+    pairs = np.stack([np.repeat(np.arange(len(X)), count), near.ravel()], axis=1)
+    return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def share_of_noise(X: Array, F: Array) -> float:
+    """How much values of variance 1 would differ at distance zero, by a line through the differences of near ones."""
+    from scipy.spatial import KDTree
+
+    distances, near = KDTree(X).query(X, range(2, min(NOISE_NEIGHBOURS, len(X) - 1) + 2))
+    squares = np.mean(distances**2, axis=0)
+    unlike = np.mean((F[near] - F[:, None]) ** 2, axis=(0, 2)) / 2.0
+    from_mean = squares - squares.mean()
+    slope = float(from_mean @ unlike) / max(float(from_mean @ from_mean), np.finfo(float).tiny)
+    return float(np.clip(unlike.mean() - slope * squares.mean(), 0.0, unlike[0]))
 
 
 def describe_mending(near: Neighbours) -> str | None:
@@ -161,9 +209,14 @@ def describe_mending(near: Neighbours) -> str | None:
     return told(cause, "") if left < GAINED * near.left(near.slopes) else None
 
 
-def describe_disorder(near: Neighbours) -> str | None:
-    """The sentence where Jacobians do not explain how values change between neighbours that are alike."""
-    if 1.0 - near.left(near.slopes) > near.likeness - RELIED:
+def describe_disorder(near: Neighbours, J: Array) -> str | None:
+    """The sentence where Jacobians do not explain how values change between neighbours, and noise does not either."""
+    left = near.left(near.slopes)
+    if 1.0 - left > EXPLAINED or left * near.unlike < NOISES * near.noise + NEGLIGIBLE:
+        return None
+    rng = np.random.default_rng(0)
+    by_chance = np.mean([near.left(near.with_slopes(rng.permutation(J))) for _ in range(RANDOM_ORDERS)])
+    if left <= ORDERED * by_chance:
         return None
     return told(
         "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or the "
@@ -198,6 +251,8 @@ def describe_units(near: Neighbours) -> str | None:
         return None
     parts = (near.slopes * near.steps[:, None] / near.spread[:, None]).reshape(-1, m)
     rises = near.rises.ravel()
+    if not np.isfinite(parts).all():
+        return None
     together = parts.sum(axis=1)
     factor = float(together @ rises) / max(float(together @ together), np.finfo(float).tiny)
     factors = np.linalg.lstsq(parts, rises)[0]
@@ -207,6 +262,17 @@ def describe_units(near: Neighbours) -> str | None:
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
     return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")
+
+
+def describe_factor(near: Neighbours) -> str | None:
+    """The sentence where Jacobians explain most with a factor that is far from 1."""
+    expected = near.expected(near.slopes)
+    factor = float(np.sum(expected * near.rises)) / max(float(np.sum(expected**2)), np.finfo(float).tiny)
+    if not (1.0 / FAR_FACTOR < factor < FAR_FACTOR) and near.left(factor * near.slopes) < MOST_LEFT:
+        return told(
+            f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ", ""
+        )
+    return None
 
 
 def orders(count: int) -> Iterator[list[int]]:
