@@ -222,8 +222,8 @@ def spoil(rng: Rng, given: dict[str, Any]) -> None:
 
 
 def widen(rng: Rng, asked: dict[str, Any]) -> None:
-    """Now and then ranks far above what samples support, and another constraint for every branch."""
+    """Now and then ranks far above what samples support, few steps at a time, and a constraint of its own a branch."""
     if rng.random() < 0.1:
-        asked["rank"] = 30
+        asked.update(rank=30, starts=1, method=short(asked["method"], 3))
     if asked.get("constraint") is not None and rng.random() < 0.2:
         asked["constraint"] = [CONSTRAINTS[i] for i in rng.integers(len(CONSTRAINTS), size=asked["rank"])]

@@ -28,8 +28,10 @@ def minimise(A: Array, b: Array) -> Array:
         return np.stack([minimise(*one) for one in zip(A, b, strict=True)])
 
 
-def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
+def minimise_nonnegative(A: Array, b: Array, free: BoolArray, positive: BoolArray | None = None) -> Array:
     """The minimiser of ½ xᵀ A x - bᵀ x over x ≥ 0, where `free` (K,) entries may have any sign.
+
+    `positive` (..., K) is a guess at which entries are: the better it is, the sooner it ends; all if None.
 
     Block principal pivoting [1]_: guess which entries are positive, solve for them, exchange all that
     have the wrong sign, and fall back to exchanging one at a time where the number of wrong ones does
@@ -48,7 +50,7 @@ def minimise_nonnegative(A: Array, b: Array, free: BoolArray) -> Array:
     tolerance = 1e-13 * size * np.abs(linear).max(axis=-1, keepdims=True)
 
     todo = np.arange(linear.shape[0])
-    passive = np.ones(linear.shape, dtype=bool)
+    passive = np.ones(linear.shape, dtype=bool) if positive is None else positive.reshape(linear.shape) | free
     fewest = np.full(linear.shape[0], size + 1)
     patience = np.full(linear.shape[0], 3)
     for _ in range(PIVOTS + PIVOTS_PER_UNKNOWN * size):

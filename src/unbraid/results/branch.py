@@ -106,14 +106,17 @@ class FittedBranch(Branch):
 
     @cached_property
     def continuations(self) -> tuple[Continuation, Continuation]:
-        """How the branch goes on below its domain, and above."""
+        """How the branch goes on below its domain, and above: with as many terms as floating point can hold."""
         low, high = self.domain
         ends = self.placement.at(np.array([low, high]))
         degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
-        taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        with np.errstate(over="ignore", invalid="ignore"):  # of domains as small as 1e-100
+            taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        terms = np.stack(taylor, axis=-1)
+        terms = np.where(np.logical_and.accumulate(np.isfinite(terms), axis=-1), terms, 0.0)
         shapes = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
         kept = [shape for shape in shapes if shape.holds(self.placement, self.coordinates)]
-        (below, above), (down, up) = np.stack(taylor, axis=-1), map(float, reaches)
+        (below, above), (down, up) = terms, map(float, reaches)
         return Continuation.keeping(below, down, -1, kept), Continuation.keeping(above, up, 1, kept)
 
     def certified(self, constraint: Constraint) -> bool:

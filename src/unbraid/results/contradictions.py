@@ -39,11 +39,13 @@ SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
 """Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
 GAINED = 0.7
 """A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
+MENDED = 0.8
+"""It leaves at most this share of these differences: less bad is not good."""
 FACTOR = 1.6
 """Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
 FAR_FACTOR, MOST_LEFT = 2.5, 0.5
 """A factor that neighbours at any distance can tell, and what Jacobians may leave unexplained where they have it."""
-EXPLAINED = 0.8
+EXPLAINED = 0.85
 """Jacobians that explain this share of the differences between neighbours are not doubted."""
 ORDERED = 0.55
 """Jacobians leave at most this share of what they leave unexplained in a random order."""
@@ -206,7 +208,7 @@ def share_of_noise(X: Array, F: Array) -> float:
 def describe_mending(near: Neighbours) -> str | None:
     """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
     left, cause = min(((near.left(slopes), cause) for cause, slopes in mended(near)), default=(np.inf, ""))
-    return told(cause, "") if left < GAINED * near.left(near.slopes) else None
+    return told(cause, "") if left < min(GAINED * near.left(near.slopes), MENDED) else None
 
 
 def describe_disorder(near: Neighbours, J: Array) -> str | None:

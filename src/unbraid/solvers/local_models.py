@@ -25,6 +25,9 @@ from unbraid.solvers.linearised import Linearised
 STEP_TOLERANCE, MOST_PRODUCTS = 1e-5, 400
 """How far the residual of a step is brought down by conjugate gradients, and with how many products at most."""
 
+AT_BOUND = 1e-12
+"""Coordinates below this share of the largest are at their bounds."""
+
 
 @dataclass(frozen=True)
 class Coordinates(Batch):
@@ -131,7 +134,9 @@ class DenseModel(LocalModel):
             return quadratics.minimise(H, self.descent * scale) * scale
         free = np.isneginf(lower[0])
         x = np.where(np.isneginf(lower), 0.0, -lower) / np.where(scale > 0.0, scale, np.inf)
-        y = quadratics.minimise_nonnegative(H, (H @ x[..., None])[..., 0] + self.descent * scale, free)
+        linear = (H @ x[..., None])[..., 0] + self.descent * scale
+        inside = x > AT_BOUND * x.max(axis=-1, keepdims=True)  # now, and mostly after the step as well
+        y = quadratics.minimise_nonnegative(H, linear, free, inside)
         return (y - x) * scale
 
 

@@ -76,6 +76,8 @@ def finish_run(
     placement, a, W0, W1 = one.placement.select(0), one.a[0], one.W0[0], one.W1[0]
     if not np.isfinite(run.objective):
         a, W0, W1 = np.zeros_like(a), np.nan_to_num(W0), np.zeros_like(W1)
+    powers = np.frexp(np.abs(a).max(axis=-1))[1]  # of two: squares of what was found need not be finite
+    a, W1 = np.ldexp(a, -powers[:, None]), np.ldexp(W1, powers)
     inner = W0, units, placement, a
     long = problem.m + 16 * len(a)
     center = mean(problem, branch_values, *inner, entries=long, counted_once=True)
