@@ -160,7 +160,7 @@ def hard_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     asked = hard_settings(rng, given)
     if seed >= FIRST_WIDE:
         spoil(rng, given)
-        widen(rng, asked)
+        widen(rng, asked, given["X"].shape[1])
     return given, asked
 
 
@@ -221,9 +221,9 @@ def spoil(rng: Rng, given: dict[str, Any]) -> None:
         given["missing"] = "mask"
 
 
-def widen(rng: Rng, asked: dict[str, Any]) -> None:
+def widen(rng: Rng, asked: dict[str, Any], m: int) -> None:
     """Now and then ranks far above what samples support, few steps at a time, and a constraint of its own a branch."""
     if rng.random() < 0.1:
-        asked.update(rank=30, starts=1, method=short(asked["method"], 3))
+        asked.update(rank=30 if m <= 6 else 10, starts=1, method=short(asked["method"], 3))
     if asked.get("constraint") is not None and rng.random() < 0.2:
         asked["constraint"] = [CONSTRAINTS[i] for i in rng.integers(len(CONSTRAINTS), size=asked["rank"])]

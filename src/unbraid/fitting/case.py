@@ -9,6 +9,7 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import CUTS, Found
+from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import Shown, notes_on
@@ -65,7 +66,10 @@ def ending(problem: Problem, status: Status) -> Status:
 
 def summarise(run: Run, best: Run, units: Units) -> StartSummary:
     """How a start ended, and how far its directions are from those of the best one."""
-    angle = float(direction_angles(best.best.W0[0] / units.x_scale, run.best.W0[0] / units.x_scale).max())
-    match = factor_match(best.best.W0[0], best.best.W1[0], run.best.W0[0], run.best.W1[0])
+    (W0, W1), (W0_best, W1_best) = (
+        (finite_or_zero(one.best.W0[0]), finite_or_zero(one.best.W1[0])) for one in (run, best)
+    )
+    angle = float(direction_angles(W0_best / units.x_scale, W0 / units.x_scale).max())
+    match = factor_match(W0_best, W1_best, W0, W1)
     finished = run.finished and run.status not in CUTS
     return StartSummary(run.objective, run.trace.sweeps, run.status, angle, match, finished)

@@ -217,7 +217,10 @@ class Session:
         return self.journal.unit(partial(self._loop, solver, begin, stopping, span))
 
     def _loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, span: ProgressSpan) -> list[Run]:
-        loop: Loop = self.journal.resumed(solver) or Loop.begin(begin(), len(span.batch), stopping, solver.resolution)
+        with np.errstate(all="ignore"):  # as in sweeps: what is not finite ends with the first
+            loop: Loop = self.journal.resumed(solver) or Loop.begin(
+                begin(), len(span.batch), stopping, solver.resolution
+            )
 
         def drive() -> list[Run]:
             for _ in loop.sweeps(solver):

@@ -113,8 +113,10 @@ class GaussNewton:
         return Measure(state.objective / scale, state.jacobian / scale)
 
     def objective(self, iterates: Iterates) -> Array:
-        """The relative objective of given models, (B,)."""
-        return self._measured(self.linearised(iterates))[1] / self.samples.norm
+        """The relative objective of given models, (B,); infinite where floating point cannot hold it."""
+        with np.errstate(all="ignore"):
+            objective = self._measured(self.linearised(iterates))[1] / self.samples.norm
+        return np.where(np.isnan(objective), np.inf, objective)
 
     def may_converge(self, state: GaussNewtonState) -> BoolArray:
         """Whether knots have found their place and the last step was not taken back (or none can be made)."""

@@ -89,9 +89,11 @@ def turning_frames(W0: Array) -> Array:
 
 def change_coordinates(N: Array, first: int, T: Array) -> None:
     """Replace the unknowns x[first : first + p] of every branch by z with x = T z, T (B, r, p, p), in place."""
-    part = slice(first, first + T.shape[-1])
-    N[..., part] = np.einsum("brqlk,blkz->brqlz", N[..., part], T)
-    N[:, :, part] = np.einsum("brkz,brklq->brzlq", T, N[:, :, part])
+    (B, r, q), p = N.shape[:3], T.shape[-1]
+    part = slice(first, first + p)
+    columns = N[..., part].transpose(0, 3, 1, 2, 4).reshape(B, r, r * q, p) @ T
+    N[..., part] = columns.reshape(B, r, r, q, p).transpose(0, 2, 3, 1, 4)
+    N[:, :, part] = (T.mT @ N[:, :, part].reshape(B, r, p, r * q)).reshape(B, r, p, r, q)
 
 
 @dataclass(frozen=True)
