@@ -9,9 +9,10 @@ is being written. Printed are, for each: kills, those of them that left half a f
 that nobody disturbed, how many of them have the same bits in every file that tells no time, and files that the other
 run does not have.
 
-Ctrl-C comes at random moments of `unbraid fit`, from the start of Python to the end, once and then twice within half a
-second. Printed is how the commands ended: before the command's first line, with exit code 130 before the first sweep
-was made, with exit code 130 and a model, with exit code 0 since all was done, or otherwise, which is then shown.
+Ctrl-C comes at random moments of `unbraid fit`, from the start of Python to the end, in every other run from the first
+sweep to the end, and is sent once or twice within half a second. Printed is how the commands ended: before the
+command's first line, with exit code 130 before the first sweep was made, with exit code 130 and a model, with exit code
+0 since all was done, or otherwise, which is then shown.
 """
 
 import random
@@ -92,7 +93,7 @@ KILLED = (
     Work("reproduce", SMALL + COMMAND, "reproduce monotone --quick --runs 1 --sweeps 5 --jobs 2 -o paper"),
     Work("select(checkpoint=)", EAGER + SELECT),
 )
-INTERRUPTED = Work("fit", NOTING, "fit data.npz --rank 3 --starts 100 -o model.npz")
+INTERRUPTED = Work("fit", NOTING, "fit data.npz --rank 3 --starts 300 -o model.npz")
 
 
 def folders(whole: Path) -> Iterator[Path]:
@@ -139,9 +140,11 @@ def wait_for_half_a_file(process: subprocess.Popen[str], folder: Path) -> None:
         pass
 
 
-def interrupt(times: int, folder: Path, moment: float, chance: random.Random) -> str:
+def interrupt(times: int, folder: Path, moment: float, from_first_sweep: bool, chance: random.Random) -> str:
     """Send Ctrl-C to a fit, once or several times, after so many seconds; how it ended."""
     process = INTERRUPTED.start(folder)
+    while from_first_sweep and process.poll() is None and not (folder / "swept").exists():
+        time.sleep(0.001)
     time.sleep(moment)
     for _ in range(times):
         process.send_signal(signal.SIGINT)
@@ -177,7 +180,8 @@ def main() -> None:
         seconds = time.perf_counter() - began
         for times in (1, 2):
             ended = Counter(
-                interrupt(times, next(new), chance.uniform(0.0, seconds), chance) for _ in range(interrupts)
+                interrupt(times, next(new), chance.uniform(0.0, seconds / (1 + k % 2)), bool(k % 2), chance)
+                for k in range(interrupts)
             )
             print(f"Ctrl-C, {('once', 'twice')[times - 1]} in {seconds:.1f} s:")
             for how, count in sorted(ended.items()):
