@@ -76,6 +76,14 @@ def test_many_nonnegative_problems_give_the_bits_of_one_at_a_time(seed: int, siz
 
 
 @given(seed=seeds, size=sizes)
+def test_any_guess_leads_to_the_same_minimiser(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    M, b, free = rng.standard_normal((20, size)), rng.standard_normal(size), rng.random(size) < 0.2
+    guessed = minimise_nonnegative(M.T @ M, b, free, rng.random(size) < 0.5)
+    np.testing.assert_allclose(guessed, minimise_nonnegative(M.T @ M, b, free), rtol=1e-6, atol=1e-9)
+
+
+@given(seed=seeds, size=sizes)
 def test_a_nonnegative_solution_is_the_plain_minimiser(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     M, truth = rng.standard_normal((30, size)), rng.exponential(size=size)

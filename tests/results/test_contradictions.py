@@ -78,6 +78,27 @@ def test_samples_of_one_function_are_not_accused() -> None:
         assert describe_contradiction(problem, truth) is None
 
 
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+@pytest.mark.parametrize("m", [1, 3])
+def test_noise_is_no_contradiction(m: int, noise: float) -> None:
+    """Neither of values nor of Jacobians, in no density of samples, though a model of one branch explains little."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        clean, truth = ub.datasets.random_system(3, m, 3, 200, "sine", rng=seed)
+        F, J = np.array(clean.F), np.array(clean.J)
+        F += noise * F.std(axis=0) * rng.standard_normal(F.shape)
+        J += noise * np.sqrt(np.mean(J**2)) * rng.standard_normal(J.shape)
+        poor = ub.DecoupledModel(truth.W0[:1], truth.W1[:, :1], truth.branches[:1])
+        assert describe_contradiction(ub.Problem(clean.X, F, J), poor) is None
+
+
+def test_units_of_a_single_input_are_a_factor() -> None:
+    clean, truth = ub.datasets.random_system(2, 1, 2, 100, "sine", rng=0)
+    wrong = ub.Problem(clean.X, clean.F, 0.001 * np.array(clean.J))
+    poor = ub.DecoupledModel(truth.W0[:1], truth.W1[:, :1], truth.branches[:1])
+    assert re.search(r"J is (0\.001|0\.0009\d?) times", describe_contradiction(wrong, poor) or "")
+
+
 @few_or_many(6, 40)
 def test_fits_tell_of_mistakes(draws: int) -> None:
     """The first note, in nearly all cases: of an input that hardly matters nothing can be told."""

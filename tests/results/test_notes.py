@@ -39,11 +39,18 @@ def test_a_model_that_explains_nothing_is_noted() -> None:
 
 
 def test_outputs_are_called_by_their_names_and_only_where_less_than_half_is_explained() -> None:
-    X = np.zeros((4, 1))
+    X = np.arange(4.0)[:, None]
     problem = ub.Problem(X, np.zeros((4, 2)), output_names=["force", "torque"])
     assert list(notes_on_errors(problem, None, np.array([63.0, 70.0]))) == []
     [note] = notes_on_errors(problem, None, np.array([63.0, 72.0]))
     assert "explains little of torque:" in note
+
+
+def test_values_at_one_point_are_not_blamed_on_the_jacobians() -> None:
+    F = 0.3 + 1e-16 * np.arange(20.0)[:, None]
+    fit = ub.decouple(ub.Problem(np.ones((20, 3)), F, np.ones((20, 1, 3))), 2, starts=2, rng=0)
+    assert noted(fit, "points in X are the same")
+    assert not noted(fit, "F and J")
 
 
 def test_a_start_that_stands_alone_is_noted() -> None:

@@ -55,9 +55,14 @@ def notes_on(
     )
 
 
+def is_one_point(problem: Problem) -> bool:
+    """Whether samples are several, and all at one point."""
+    return problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any()
+
+
 def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
     """Notes on what the samples leave open: distinct points, values, constants, Jacobians."""
-    if problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any():
+    if is_one_point(problem):
         yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
         yield (
@@ -90,7 +95,7 @@ def notes_on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
 
 def notes_on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
     """A note where the errors, Error(J) and (n,) output errors in %, show that the model does not explain the data."""
-    if output_errors is None:
+    if output_errors is None or is_one_point(problem):  # whose values differ by noise alone, or not at all
         return
     worst = float(np.nanmax(output_errors, initial=0.0))
     if jacobian_error is not None and jacobian_error < GOOD_SLOPES and worst > BAD_VALUES:
