@@ -19,12 +19,12 @@ KNOT_SAMPLES = 1 << 11
 """So many samples, and the ends of the range of all, say where knots go."""
 
 
-class PerBlock:
+class PerBlock(ABC):
     """An argument of sums over samples that stands for something else at every block."""
 
+    @abstractmethod
     def at_blocks(self, blocks: Sequence[Samples]) -> Iterable[Any]:
         """What the argument stands for at each of the blocks, in their order."""
-        raise NotImplementedError
 
 
 def sum_blocks(

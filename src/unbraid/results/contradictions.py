@@ -45,7 +45,7 @@ FACTOR = 1.6
 """Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
 FAR_FACTOR, MOST_LEFT = 2.5, 0.5
 """A factor that neighbours at any distance can tell, and what Jacobians may leave unexplained where they have it."""
-EXPLAINED = 0.85
+LIKE_NEIGHBOURS = 0.85
 """Jacobians that explain this share of the differences between neighbours are not doubted."""
 ORDERED = 0.55
 """Jacobians leave at most this share of what they leave unexplained in a random order."""
@@ -214,7 +214,7 @@ def describe_mending(near: Neighbours) -> str | None:
 def describe_disorder(near: Neighbours, J: Array) -> str | None:
     """The sentence where Jacobians do not explain how values change between neighbours, and noise does not either."""
     left = near.left(near.slopes)
-    if 1.0 - left > EXPLAINED or left * near.unlike < NOISES * near.noise + NEGLIGIBLE:
+    if 1.0 - left > LIKE_NEIGHBOURS or left * near.unlike < NOISES * near.noise + NEGLIGIBLE:
         return None
     rng = np.random.default_rng(0)
     by_chance = np.mean([near.left(near.with_slopes(rng.permutation(J))) for _ in range(RANDOM_ORDERS)])
