@@ -168,7 +168,9 @@ def test_millions_of_outputs_are_refused(path: Path) -> None:
     assert "at most 1000000 inputs or outputs" in refusal(path)
 
 
-@pytest.mark.parametrize("knots", [[0.0, 1e-300, 1.0], [-1e300, 0.0, 1e300], [0.0, np.inf, np.inf]])
+@pytest.mark.parametrize(
+    "knots", [[0.0, 1e-300, 1.0], [-1e300, 0.0, 1e300], [0.0, np.inf, np.inf], [0.0, np.nan, 1.0], [np.nan] * 3]
+)
 def test_knots_that_cannot_be_computed_with_are_refused(knots: list[float], path: Path) -> None:
     rewritten(path, lambda arrays: arrays.update({"branch_0.breakpoints": np.array(knots)}))
     assert "branch_0.breakpoints" in refusal(path)
