@@ -105,10 +105,13 @@ class Magnitudes:
                 )
         check_representable("X", x, extent.X)
         check_representable("F" if extent.J is None else "F or J", f, extent.F)
-        if extent.F is not None and np.abs(f[:, None] - x).max() > FARTHEST:
+        if np.abs(f[:, None] - x).max() > FARTHEST:
+            name, reached = ("J", extent.J) if extent.F is None else ("F", extent.F)
+            assert reached is not None
+            least = extent.X[extent.X > 0.0].min()
             raise DataError(
-                f"F reaches {extent.F.max():.3g} and X {extent.X.max():.3g}: slopes of that size cannot be "
-                "represented. Use other units."
+                f"{name} reaches {reached.max():.3g}, and columns of X between {least:.3g} and "
+                f"{extent.X.max():.3g}: slopes of that size cannot be represented. Use other units."
             )
         heaviest, lightest = np.frexp([extent.heaviest, extent.lightest])[1].tolist()
         plain = abs(heaviest) <= ORDINARY_WEIGHT and heaviest - lightest <= ORDINARY_WEIGHT

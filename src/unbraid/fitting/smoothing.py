@@ -79,6 +79,7 @@ class ChooseSmoothing:
         return found.narrow(after, found.level, cut)
 
 
+@np.errstate(all="ignore")
 def balance_noise(solver: GaussNewton, iterates: Iterates) -> float:
     """λ = σ_J² / σ_F² from the residuals; what it was where there are values or Jacobians only."""
     if not (solver.samples.has_jacobians and solver.samples.has_values):
@@ -159,6 +160,7 @@ def choose_strengths(solver: GaussNewton, iterates: Iterates) -> Array:
     return np.asarray(np.divide(alpha, size, where=size > 0.0, out=np.ones_like(alpha)))
 
 
+@np.errstate(all="ignore")  # what is not finite is not believed
 def with_reaches(solver: GaussNewton, iterates: Iterates) -> Iterates:
     r"""The same models, continued as polynomials only as far as these are known.
 

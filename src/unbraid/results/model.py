@@ -96,9 +96,11 @@ class DecoupledModel:
         points = self._points(X)
         u = points @ self.W0.T
         G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
-        if self.n * self.m > WIDE_JACOBIAN:
+        with np.errstate(over="ignore"):
+            directions = None if self.n * self.m > WIDE_JACOBIAN else khatri_rao(self.W1, self.W0)
+        if directions is None or not np.isfinite(directions).all():  # too large to be built, or to be written down
             return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
-        return (G @ khatri_rao(self.W1, self.W0).T).reshape(*u.shape[:-1], self.n, self.m)
+        return (G @ directions.T).reshape(*u.shape[:-1], self.n, self.m)
 
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
         """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.
