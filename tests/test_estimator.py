@@ -263,3 +263,9 @@ except ub.UnbraidError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("True ")
     assert "pip install 'unbraid[sklearn]'" in done.stdout
+
+
+def test_values_and_jacobians_that_contradict_each_other_are_warned_of() -> None:
+    problem, _ = ub.datasets.trig(S=60, rng=0)
+    with pytest.warns(UserWarning, match="y and jac contradict each other.*wrong sign"):
+        ub.DecouplingRegressor(rank=3, starts=2, random_state=0).fit(problem.X, problem.F, jac=-np.asarray(problem.J))

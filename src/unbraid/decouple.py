@@ -12,7 +12,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit, fit_rank
-from unbraid.fitting.request import Request, seed_of
+from unbraid.fitting.request import Request, check_problem, seed_of
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -96,6 +96,7 @@ def decouple(
     >>> bool(fit.output_errors.max() < 1.0)
     True
     """
+    check_problem(problem)
     request = Request(
         rank=rank,
         basis=basis,

@@ -17,6 +17,7 @@ from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
+from unbraid.results.contradictions import CONTRADICTION
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
@@ -152,6 +153,8 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt
         if not self.fit_.status.converged:
             warnings.warn(self.fit_.status.advice, ConvergenceWarning, stacklevel=2)
+        if self.fit_.notes and self.fit_.notes[0].startswith(CONTRADICTION):
+            warnings.warn(self.fit_.notes[0].replace("F and J", "y and jac", 1), stacklevel=2)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -7,6 +7,9 @@ from unbraid.data.checks import numbers
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, blocks
 
+MEAN_ROUNDING = 1e-13
+"""An output that varies by less than this share of its mean does not vary."""
+
 
 def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
     """Error(J) = ‖J - Ĵ‖² / ‖J‖².
@@ -35,9 +38,9 @@ def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
     truth, estimate = same_shape("F", F, F_hat)
     truth, estimate = truth.reshape(len(truth), -1), estimate.reshape(len(truth), -1)
     residual = np.mean(np.square(truth - estimate), axis=0)
-    spread = np.mean(np.square(truth - truth.mean(axis=0)), axis=0)
-    pairs = zip(residual, spread, strict=True)
-    return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) for a, b in pairs])
+    center = truth.mean(axis=0)
+    spread = np.mean(np.square(truth - center), axis=0)
+    return 100.0 * np.sqrt(shares_of_spread(residual, spread, center))
 
 
 def direction_angles(W: npt.ArrayLike, W_hat: npt.ArrayLike) -> Array:
@@ -89,6 +92,14 @@ def angles_between(A: Array, B: Array) -> Array:
     smaller, larger = np.minimum(difference, total), np.maximum(difference, total)
     angles: Array = np.degrees(2.0 * np.arctan2(smaller, larger))
     return angles
+
+
+def shares_of_spread(residual: Array, spread: Array, center: Array) -> Array:
+    """Mean squares of residuals over those of outputs, (n,); what is rounding beside an output's mean counts as 0."""
+    floor = np.square(MEAN_ROUNDING * center)
+    varies = spread > floor
+    left = np.where(varies | (residual > floor), residual, 0.0)
+    return np.array([ratio(float(a), float(b)) for a, b in zip(left, np.where(varies, spread, 0.0), strict=True)])
 
 
 def ratio(residual: float, scale: float) -> float:

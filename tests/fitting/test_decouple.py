@@ -229,6 +229,8 @@ def test_the_repr_of_a_fit_says_what_matters() -> None:
     [
         ({"rank": 0}, "rank must be a whole number"),
         ({"rank": 2.5}, "rank must be a whole number"),
+        ({"rank": 10**9}, "rank must be at most"),
+        ({"polish": "yes"}, "polish must be True, False or None"),
         ({"starts": 0}, "starts must be"),
         ({"basis": "cubic"}, "basis must be a basis"),
         ({"method": "dejonghe2025"}, "method must come from ub.methods"),
@@ -254,6 +256,18 @@ def test_an_init_of_another_size_is_refused() -> None:
 def test_a_problem_is_needed() -> None:
     with pytest.raises(ub.UnbraidError, match=r"must be an unbraid\.Problem, got ndarray"):
         ub.decouple(np.ones((5, 2)), 2)  # type: ignore[arg-type]
+    with pytest.raises(ub.UnbraidError, match=r"must be an unbraid\.Problem, got ndarray"):
+        ub.decouple(np.ones((5, 2)), np.ones((5, 1)))  # type: ignore[arg-type]
+
+
+def test_an_output_that_does_not_vary_is_met_or_not() -> None:
+    """Its spread is rounding, whatever the numbers."""
+    F = np.full((60, 1), 0.1) / 3.0
+    assert ub.metrics.output_errors(F, F * (1.0 + 1e-15)) == 0.0
+    assert np.isinf(ub.metrics.output_errors(F, F + 1e-3))
+    fit = ub.decouple(ub.Problem(np.tile([[1.3, 0.7]], (60, 1)), F), 1, starts=1, rng=0)
+    assert fit.output_errors is not None
+    assert fit.output_errors.max() == 0.0
 
 
 def test_values_alone_are_refused_with_advice_where_only_sweeps_are_made() -> None:

@@ -56,7 +56,10 @@ def real_array(name: str, given: Any) -> Any:
     if given is None:
         raise DataError(f"{name} must be an array of numbers, got None.")
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        raise DataError(f"{name} has masked entries, which would be used as if they were data: remove those samples.")
+        raise DataError(
+            f"{name} has masked entries, which would be used as if they were data: give "
+            f'{name}.filled(np.nan) and missing="mask", or remove those samples.'
+        )
     if cure := next((cure for needed, cure in CURES.items() if hasattr(given, needed)), None):
         raise DataError(f"{name} must be an array of numbers, got a {type(given).__name__}: pass {cure.format(name)}.")
     try:
@@ -113,7 +116,11 @@ def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
         except (ValueError, TypeError):
             strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
     kind = type(strange).__name__
-    cure = f": replace what is missing by NaN, such as by {name}.astype(float)" if kind == "NAType" else ""
+    cure = (
+        f": replace what is missing by NaN, such as by {name}.to_numpy(float, na_value=np.nan)"
+        if kind == "NAType"
+        else ""
+    )
     raise DataError(f"{name} must be an array of real numbers, got Python objects, of type {kind} among others{cure}.")
 
 

@@ -17,6 +17,8 @@ from unbraid.methods import Method, default
 from unbraid.methods.base import Polish
 from unbraid.results.model import DecoupledModel
 
+MOST_BRANCHES = 100_000
+"""The largest rank that is taken seriously."""
 RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
 """What is accepted as a rank."""
 
@@ -52,13 +54,17 @@ class Request:
         whole = isinstance(self.rank, Integral) and not isinstance(self.rank, bool) and self.rank >= 1
         if not whole and not (isinstance(self.rank, str) and self.rank == "auto"):
             raise SettingError(f"rank must be {RANKS}, got {shown(self.rank)}.")
+        if whole and self.rank_used > MOST_BRANCHES:
+            raise SettingError(f"rank must be at most {MOST_BRANCHES}, got {shown(self.rank)}.")
         if self.method is not None and not isinstance(self.method, Method):
-            given = f"the function {self.method.__name__}: call it" if callable(self.method) else repr(self.method)
+            given = f"the function {self.method.__name__}: call it" if callable(self.method) else shown(self.method)
             raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
+        if self.polish is not None and not isinstance(self.polish, bool):
+            raise SettingError(f"polish must be True, False or None, got {shown(self.polish)}.")
         check_whole("starts", self.starts, 1)
         basis = self.basis_used
         if not isinstance(basis, Basis):
-            given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else repr(basis)
+            given = f"the class {basis.__name__}: add parentheses" if isinstance(basis, type) else shown(basis)
             raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {given}.")
         if self.init is not None and not isinstance(self.init, DecoupledModel):
             raise SettingError(f"init must be a DecoupledModel, such as fit.model, got a {type(self.init).__name__}.")

@@ -58,6 +58,8 @@ RANDOM_ORDERS = 8
 UNLIKE, BEYOND_NOISE, STILL_NEAR = 0.05, 4.0, 0.3
 """Values of neighbours differ by this share of the variance, by so many times what nearest ones differ by, which may be
 noise; more than the last is not asked for."""
+STILL_VARYING = 0.3
+"""Values that vary by this share of their spread, and more, cannot have Jacobians that are zero."""
 PAIRS_PER_INPUT = 20
 """Differences of values that have to be known for every input whose units are asked for."""
 FEW_AXES, MANY_AXES = 5, 12
@@ -78,14 +80,27 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     if len(X) < FEWEST_SAMPLES:
         return None
     varying = np.std(F, axis=0) > 1e-12 * np.abs(F).max(axis=0)
-    if not varying.any() or not J.any():
+    if not varying.any():
         return None
+    if (unfilled := describe_zeros(F, J)) or not J.any():
+        return unfilled
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # infinite sums tell nothing, and accuse nobody
         sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
         near = Neighbours.of(X, F, J)
         if sizes.fitted:
             return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
         return describe_mending(near) or describe_units(near) or describe_factor(near) or describe_disorder(near, J)
+
+
+def describe_zeros(F: Array, J: Array) -> str | None:
+    """The sentence where J is zero at all samples, or at all of the first or last ones, and F varies there."""
+    nonzero = np.flatnonzero(J.any(axis=(1, 2)))
+    first, last = (nonzero[0], len(J) - 1 - nonzero[-1]) if nonzero.size else (len(J), 0)
+    for count, which, part in ((first, "first", F[:first]), (last, "last", F[len(F) - last :])):
+        if count >= FEWEST_SAMPLES and np.any(np.std(part, axis=0) > STILL_VARYING * np.std(F, axis=0)):
+            where = "throughout" if count == len(J) else f"at the {which} {100.0 * count / len(J):.0f} % of the samples"
+            return told(f"J is zero {where}, where F varies: it may not have been filled in", "")
+    return None
 
 
 class RelativeSizes(NamedTuple):

@@ -12,7 +12,7 @@ from unbraid.data.problem import Problem
 from unbraid.data.reductions import weighted_sums
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array
-from unbraid.metrics import ratio
+from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
 from unbraid.runtime.files import StrPath
@@ -209,9 +209,10 @@ def block_slope_squares(block: Problem, model: DecoupledModel) -> tuple[float, f
 def value_errors(problem: Problem, model: DecoupledModel) -> Array:
     """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
     count, residual, total = problem.sum(block_value_squares, model)
-    spread = problem.sum(block_spread_squares, total / np.maximum(count, np.finfo(float).tiny))
-    parts = zip(count, residual, spread, strict=True)
-    return np.array([100.0 * np.sqrt(ratio(float(a), float(b))) if some > 0.0 else np.nan for some, a, b in parts])
+    center = total / np.maximum(count, np.finfo(float).tiny)
+    spread = problem.sum(block_spread_squares, center)
+    shares = shares_of_spread(residual, spread, center * np.sqrt(count))
+    return np.where(count > 0.0, 100.0 * np.sqrt(shares), np.nan)
 
 
 def block_value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:
