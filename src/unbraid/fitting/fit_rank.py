@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
+from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
 from unbraid.fitting.case import Case
 from unbraid.fitting.from_values import SearchValues, with_slopes
@@ -25,6 +27,9 @@ from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import StartingSolver
 from unbraid.solvers.translate import GivenModel
+
+FEW_STEPS = 20
+"""Steps for samples of a single point, with which models of any branches agree."""
 
 
 def check_fit(problem: Problem, request: Request) -> None:
@@ -48,6 +53,11 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
+
+
+def stays_put(samples: SampleSet) -> bool:
+    """Whether all samples in memory are at one point, the origin in the solver's units."""
+    return isinstance(samples, Samples) and not samples.X.any()
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,9 @@ class Setup:
         stages, polish = self.search(searched, session), method.polish
         if polish is None:
             return stages
+        if stays_put(searched.samples):  # there is nothing to be seen of the branches, and nothing to smooth
+            few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
+            return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
         if not (smoothing_open and isinstance(stages[0], SearchValues)):
             stages.append(PolishStarts(searched, polish))
         stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
