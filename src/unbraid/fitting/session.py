@@ -24,7 +24,7 @@ from unbraid.results.outcome import Status
 from unbraid.runtime.cluster_waits import told_of_losses
 from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
-from unbraid.runtime.process import import_scipy, single_blas_thread
+from unbraid.runtime.process import import_scipy, keep_freed_arrays, single_blas_thread
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.workers import Shared, Workers, do_here
 from unbraid.solvers.iterates import Run, Solver
@@ -163,6 +163,7 @@ class Session:
         with ExitStack() as stack:
             listener = stack.enter_context(listening())
             import_scipy()
+            keep_freed_arrays()
             stack.enter_context(single_blas_thread())
             if workers is not None:
                 stack.enter_context(workers)

@@ -2,9 +2,9 @@
 
 One BLAS thread is faster than two on the small products of a sweep.
 
-Dask tells the processes of its workers to give memory back at once (`MALLOC_TRIM_THRESHOLD_`), which is right for
-chunks and wrong for blocks: a sum makes and frees arrays of half a megabyte thousands of times, and when each of them
-is new to the system, most of the time goes into handing out pages.
+A sum over samples makes and frees arrays of half a megabyte thousands of times. The C library gives their memory back
+to the system, at once where Dask has told the processes of its workers to (`MALLOC_TRIM_THRESHOLD_`), and when each of
+them is new to the system, much of the time goes into handing out pages. So fits keep up to 64 MB of it.
 """
 
 from __future__ import annotations
