@@ -65,11 +65,15 @@ class Basis(ABC):
 
     @property
     def smoothing_open(self) -> bool:
-        """Whether the strength of its smoothing is to be chosen from the data, after a search with `untuned`."""
+        """Whether the strength of its smoothing is to be chosen from the data, after a search in `searched`."""
         return False
 
+    def searched(self) -> Basis:
+        """The basis to search in: another one where settings of this one are still to be chosen from the data."""
+        return self
+
     def untuned(self) -> Self:
-        """The basis to search with where settings of this one are still to be chosen from the data."""
+        """The basis to begin with where settings of this one are still to be chosen from the data."""
         return self
 
     def refusal(self) -> str | None:

@@ -1,17 +1,20 @@
-r"""Penalised B-splines: many evenly spaced knots, and a penalty on roughness that decides how many of them count.
+r"""Penalised B-splines: many knots, and penalties that decide how many of them count.
 
-A branch of degree d minimises its mean squared misfit plus α Ω, with
+A branch of degree d minimises its misfit plus α Ω, with
 
     Ω = (L / 2π)^2d (1/L) ∫ g^(d)(u)² du = aᵀ Ω a
 
 over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
-range. On evenly spaced knots its matrix is the same for all branches. The highest derivative there is, because slopes
-are what most is known of, and because what it leaves alone, polynomials of degree d - 1, is how a branch goes on beyond
-its range (the continuation of least Ω), for an eighth of it or as far as noise lets it be known
-(`fitting.smoothing`), and from there linearly.
+range. The highest derivative there is, because slopes are what most is known of, and because what it leaves alone,
+polynomials of degree d - 1, is how a branch goes on beyond its range (the continuation of least Ω), for as far as
+data support it. Knots are even, and then its matrix is the same for all branches; where inputs have long tails and
+knots lie wider there (`kernels.knots`), derivatives are taken in units of the local distance of knots.
 
-α is given, or chosen for each branch by generalised cross-validation (`kernels.cross_validation`): in sweeps, of the
-branch's slopes and values alone; by Gauss–Newton, of the whole fit with given directions (`fitting.smoothing`).
+α is given, or chosen from the data. In sweeps that is done by generalised cross-validation of the branch's slopes and
+values alone (`kernels.cross_validation`). By Gauss–Newton it is done by restricted likelihood of the whole fit
+(`fitting.smoothing`), and then there are two penalties more, each with a strength of its own: on the second derivative,
+in the same units, so that strong noise leaves lines, and on the slope of the line nearest to the branch, so that
+a branch which data do not support vanishes.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from unbraid.bases.base import Placement
-from unbraid.bases.splines import PlacedSpline, SplineBasis
+from unbraid.bases.base import Basis, Placement
+from unbraid.bases.splines import BSpline, PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.cross_validation import cross_validate
@@ -32,6 +35,12 @@ from unbraid.kernels.knots import breakpoints
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
+PENALTIES, ROUGHNESS = 3, 2
+"""How many penalties a branch has: on its line, its bend and its roughness; and which of them is the last."""
+EVEN = 1e-9
+"""Distances of knots that differ by less than this share of them are the same."""
+SEARCHED_DF = 12
+"""Degrees of freedom that are enough to search with, and to polish."""
 WAVES = 3.0
 """Over the range of a branch; so many hardly feel an α that has not been chosen yet."""
 
@@ -48,7 +57,7 @@ class SmoothingSpline(SplineBasis):
         Polynomial degree d of the branch g, at least 3; the penalty is on its d-th derivative.
     smoothing
         α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
-        for each branch by generalised cross-validation.
+        for each branch by restricted likelihood of the whole fit.
 
     Notes
     -----
@@ -83,6 +92,9 @@ class SmoothingSpline(SplineBasis):
     def smoothing_open(self) -> bool:
         return self.smoothing is None
 
+    def searched(self) -> Basis:
+        return BSpline(min(SEARCHED_DF, self.df)) if self.smoothing is None else self
+
     def untuned(self) -> Self:
         return replace(self, smoothing=weak_smoothing(self.degree)) if self.smoothing is None else self
 
@@ -91,7 +103,10 @@ class SmoothingSpline(SplineBasis):
         return self.degree - 1
 
     def place(self, u: Array, evenness: float = 0.0) -> PlacedSmoothing:
-        strength = None if self.smoothing is None else np.full(u.shape[:-1], self.smoothing * u.shape[-1])
+        strength = None
+        if self.smoothing is not None:
+            strength = np.zeros((*u.shape[:-1], PENALTIES))
+            strength[..., ROUGHNESS] = self.smoothing * u.shape[-1]
         return PlacedSmoothing(breakpoints(u, self.df - self.degree + 1, 1.0), self.degree, strength)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSmoothing:
@@ -107,7 +122,8 @@ class PlacedSmoothing(PlacedSpline):
     Attributes
     ----------
     strength
-        (...), α S, S being how many samples there are, or None: to be chosen.
+        (..., 3), of the penalties on line, bend and roughness: α S, S being how many samples there are. None: to be
+        chosen.
     reach
         (..., 2), the `reaches`; None: the eighth of the domain that is the most.
     """
@@ -128,7 +144,7 @@ class PlacedSmoothing(PlacedSpline):
     def merged(self, which: BoolArray, other: Self) -> Self:
         strength = None
         if self.strength is not None and other.strength is not None:
-            strength = np.where(which[:, None], other.strength, self.strength)
+            strength = np.where(which[:, None, None], other.strength, self.strength)
         return replace(super().merged(which, other), strength=strength)
 
     def joined(self, others: Sequence[Self]) -> Self:
@@ -147,7 +163,9 @@ class PlacedSmoothing(PlacedSpline):
     def loosened(self, samples: int) -> Self:
         if self.strength is None:
             return self
-        return replace(self, strength=np.minimum(self.strength, weak_smoothing(self.degree) * samples))
+        strength = np.zeros_like(self.strength)
+        strength[..., ROUGHNESS] = np.minimum(self.strength[..., ROUGHNESS], weak_smoothing(self.degree) * samples)
+        return replace(self, strength=strength)
 
     def of_samples(self, placed_on: int, samples: int) -> Self:
         return self if self.strength is None else replace(self, strength=self.strength * (samples / placed_on))
@@ -160,22 +178,28 @@ class PlacedSmoothing(PlacedSpline):
         return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
     def penalty_root(self) -> Array | None:
-        return None if self.strength is None else np.sqrt(self.strength)[..., None, None] * self.omega_root
+        if self.strength is None:
+            return None
+        sizes = np.sqrt(self.strength)[..., None, None]
+        return np.concatenate([sizes[..., p, :, :] * root for p, root in enumerate(self.roots)], axis=-2)
 
     @property
-    def omega(self) -> Array:
-        """The matrix of the roughness Ω, (K, K)."""
-        return roughness(self.breakpoints.shape[-1] - 1, self.degree)
-
-    @property
-    def omega_root(self) -> Array:
-        """C (I, K) with Ω = Cᵀ C."""
-        return roughness_root(self.breakpoints.shape[-1] - 1, self.degree)
+    def roots(self) -> tuple[Array, Array, Array]:
+        """R_p (k_p, K) or (..., k_p, K) of the penalties ‖R_p a‖²: the slope of the nearest line, bend, roughness."""
+        gaps = np.diff(self.breakpoints)
+        even = np.abs(gaps / gaps.mean(axis=-1, keepdims=True) - 1.0) < EVEN
+        return even_roots(gaps.shape[-1], self.degree) if even.all() else penalty_roots(self)
 
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
         if self.strength is not None:
             return None
-        return cross_validate(N, b, square, self.omega_root, equations)[..., None, None] * self.omega
+        root = self.roots[ROUGHNESS]
+        if root.ndim == 2:
+            return cross_validate(N, b, square, root, equations)[..., None, None] * (root.T @ root)
+        alpha = np.empty(b.shape[:-1])
+        for row in np.ndindex(root.shape[:-2]):
+            alpha[row] = cross_validate(N[row], b[row], square[row], root[row], equations)
+        return np.asarray(alpha[..., None, None] * (root.mT @ root)[..., None, :, :])
 
 
 def weak_smoothing(degree: int) -> float:
@@ -184,15 +208,29 @@ def weak_smoothing(degree: int) -> float:
 
 
 @cache
-def roughness(intervals: int, degree: int) -> Array:
-    """The matrix of Ω, (K, K), on so many even intervals."""
-    root = roughness_root(intervals, degree)
-    return np.asarray(root.T @ root)
+def even_roots(intervals: int, degree: int) -> tuple[Array, Array, Array]:
+    """The roots of the three penalties on so many even intervals."""
+    return penalty_roots(PlacedSpline(np.linspace(0.0, 1.0, intervals + 1), degree))
 
 
-@cache
-def roughness_root(intervals: int, degree: int) -> Array:
-    """C (I, K) with Ω = Cᵀ C on I even intervals, exactly: the d-th derivative is constant between knots."""
-    knots = np.linspace(0.0, 1.0, intervals + 1)
-    B = PlacedSpline(knots, degree).design(0.5 * (knots[1:] + knots[:-1]), degree)
-    return np.asarray(B / np.sqrt(intervals) / (2.0 * np.pi) ** degree, dtype=np.float64)
+def penalty_roots(placed: PlacedSpline) -> tuple[Array, Array, Array]:
+    """The roots of the three penalties, (..., k_p, K) each, on breakpoints (..., I + 1).
+
+    With t the number of an interval and the way through it, over I, derivatives are (I h)^k g^(k), h being the length
+    of the interval, and means are over t: on even intervals that is u itself, in units of the range. Line and bend are
+    computed by Gauss's rule on every interval, exactly for polynomials; the highest derivative is constant there.
+    """
+    degree, gaps = placed.degree, np.diff(placed.breakpoints)
+    I = gaps.shape[-1]
+    nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
+    way = 0.5 * (nodes + 1.0)
+    u = (placed.breakpoints[..., :-1, None] + gaps[..., None] * way).reshape(*gaps.shape[:-1], -1)
+    t, weight = ((np.arange(I)[:, None] + way) / I).ravel(), np.tile(0.5 * weights / I, I)
+    length = np.repeat(I * gaps, len(nodes), axis=-1)[..., None] / (2.0 * np.pi)
+    line = 12.0 / (2.0 * np.pi) * (weight * (t - 0.5)) @ placed.design(u)
+    bend = np.sqrt(weight)[:, None] * length**2 * placed.design(u, 2)
+    _, sizes, rows = np.linalg.svd(bend, full_matrices=False)
+    kept = slice(0, I + degree - 2)  # lines have none
+    middle = 0.5 * (placed.breakpoints[..., 1:] + placed.breakpoints[..., :-1])
+    rough = placed.design(middle, degree) * (I * gaps[..., None] / (2.0 * np.pi)) ** degree / np.sqrt(I)
+    return line[..., None, :], sizes[..., kept, None] * rows[..., kept, :], rough

@@ -36,7 +36,8 @@ class Case:
         """The best run as a model, and how all starts ended; `seconds` are still to come."""
         problem, request, method = self.problem, self.request, self.request.method_used
         best, starts = found.best, found.every_start
-        model = finish_run(problem, self.units, request.basis_used, best, request.constraints, method.offset)
+        basis = (request.basis_used if method.polish is None else request.basis_used.searched()) if found.basis is None else found.basis
+        model = finish_run(problem, self.units, basis, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
         summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
         status = ending(problem, best.status if found.cut is None else found.cut)
@@ -51,7 +52,7 @@ class Case:
             starts=summaries,
             seconds=0.0,
             method=method.name,
-            basis=request.basis_used,
+            basis=basis,
             constraints=request.constraints,
             notes=notes_on(problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors)),
             problem=problem,

@@ -73,7 +73,7 @@ class Setup:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
         samples = sample_set(problem, case.units)
-        basis = request.basis_used if method.polish is None else request.basis_used.untuned()
+        basis = request.basis_used if method.polish is None else request.basis_used.searched()
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
@@ -81,26 +81,20 @@ class Setup:
         return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress))
 
     def stages(self, session: Session) -> list[Stage]:
-        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing.
-
-        Where samples are few and the basis has no smoothing to choose, as by default, only the search and the polish
-        have something to do. `SearchValues` ends with runs that are not polished in the full basis; the steps of
-        `ChooseSmoothing` do that where it follows, `PolishStarts` where it does not.
-        """
+        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing."""
         method, searched = self.case.request.method_used, self.levels.solver_at(self.solver, 0)
-        smoothing_open = self.case.request.basis_used.smoothing_open
         stages, polish = self.search(searched, session), method.polish
         if polish is None:
             return stages
         if stays_put(searched.samples):  # there is nothing to be seen of the branches, and nothing to smooth
             few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
-        if not (smoothing_open and isinstance(stages[0], SearchValues)):
-            stages.append(PolishStarts(searched, polish))
-        stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
-        if smoothing_open:
+        stages += [PolishStarts(searched, polish), ClimbLevels(self.levels, self.solver, polish.stopping)]
+        basis = self.case.request.basis_used
+        if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            stages.append(ChooseSmoothing(self.levels, self.solver, coupling_open, polish.stopping.max_seconds))
+            solver = replace(self.solver, basis=basis.untuned())
+            stages.append(ChooseSmoothing(self.levels, solver, basis, coupling_open, polish.stopping.max_seconds))
         return stages
 
     def search(self, solver: GaussNewton, session: Session) -> list[Stage]:

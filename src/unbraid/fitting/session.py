@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from unbraid.bases import Basis
 from unbraid.data.dask_blocks import Held
 from unbraid.data.problem import Problem
 from unbraid.errors import check_callback
@@ -48,12 +49,15 @@ class Found:
         On which of the levels of the samples the runs are: 0 where the search was.
     cut
         What cut the work short, Ctrl-C or the time limit, or None.
+    basis
+        What the branches of the runs are made of; None: what the search was made in.
     """
 
     runs: tuple[Run, ...] = ()
     starts: tuple[Run, ...] = ()
     level: int = 0
     cut: Status | None = None
+    basis: Basis | None = None
 
     @property
     def best(self) -> Run:
@@ -67,7 +71,7 @@ class Found:
 
     def narrow(self, best: Run, level: int, cut: Status | None) -> Found:
         """Only the best run goes on, on a level of the samples."""
-        return Found((best,), self.starts or self.runs, level, cut)
+        return Found((best,), self.starts or self.runs, level, cut, self.basis)
 
     def interrupted(self) -> Found | None:
         """The same, cut short by Ctrl-C; None where there is nothing yet."""

@@ -1,163 +1,192 @@
-"""The stage where a basis leaves its smoothing open: strengths by cross-validation, then more steps.
+"""The stage where a basis leaves its smoothing open: how much to smooth, what λ, and how many branches are needed.
 
-With directions and W1 given, the model is linear in the coefficients of all branches together, and the strengths of
-their penalties are those of least generalised cross-validation score of the whole fit. The score counts all equations
-the same, so λ first weighs them by their noise, as the residuals show it,
+The best run of the search and the polish, which were in a basis of few degrees of freedom, goes on as penalised
+splines, in steps that choose strengths and λ as they go (`solvers.smoothing_steps`). Then the branch that matters least
+is left out, where that makes the score
 
-    λ = (‖J - Ĵ‖² / S n m) / (‖F - F̂‖² / S n).
+    log(misfit / E) - (E_F / E) log λ - 2 log(1 - γ edf / E)
 
-Steps on all unknowns follow, and so on for some rounds.
+smaller: E is how many numbers are fitted, E_F how many of them are values, and edf the degrees of freedom of the whole
+fit, directions among them. With γ = 2, of the ranks of a model whose every branch is smoothed already, it chose the
+right one where γ = 1 and 1.4 kept branches of noise.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from unbraid.bases.smoothing import REACH, PlacedSmoothing
+from unbraid.bases import Basis
+from unbraid.bases.smoothing import PENALTIES, REACH, PlacedSmoothing
 from unbraid.fitting.levels import Levels
-from unbraid.fitting.polish import join_traces, start_anew
+from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.cross_validation import cross_validate
-from unbraid.kernels.decompositions import some_inverse
-from unbraid.kernels.quadratics import unit_diagonal
-from unbraid.runtime.progress import Progress
-from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
-from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
+from unbraid.solvers.smoothing_steps import SmoothingSteps
+from unbraid.solvers.surroundings import Surroundings, count_equations
 
-COUPLINGS = (1e-6, 1e6)
-"""Least and largest λ: exact values or Jacobians should not make the others' weight vanish."""
-ROUNDS, STEPS = 6, 20
-"""How often strengths are chosen, and steps after each choice."""
+STEPS, FEWER_STEPS, LAST_STEPS = 60, 30, 20
+"""Steps while strengths are chosen, after a branch was left out, and with directions and strengths that stay."""
+AT_REST = 1e-5
+"""Strengths have been chosen where the likelihood, as a variance, changes by less than this share of itself."""
+FIRST_STRENGTH = 2e-3
+"""Strengths that the choice begins with, a sample: all penalties act at once."""
+GAMMA = 2.0
+"""γ, what a degree of freedom counts where a branch is left out."""
+HOPEFUL = 0.25
+"""To leave a branch out is tried where the score is not expected to grow by more than this."""
 DOUBT = 0.25
 """Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this."""
 HEIGHTS = 33
 """Points at which a continuation is looked at."""
-RIDGE = 1e-12
-"""Share of a unit diagonal that settles what is not determined."""
 
 
 @dataclass(frozen=True)
 class ChooseSmoothing:
-    """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`."""
+    """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`.
+
+    `solver` has the `basis` with weak smoothing. A run that is exact already stays as it is, in the basis of the search.
+    """
 
     levels: Levels
     solver: GaussNewton
+    basis: Basis
     coupling_open: bool
     max_seconds: float | None
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """Round after round; Ctrl-C leaves the run as it is by then."""
-        for k in range(ROUNDS):
-            if found.cut is None:
-                found = session.run(partial(self.choose, k), found)
-        return found
+        """Strengths, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
+        if found.best.objective < EXACT_OBJECTIVE:
+            return found
+        found = session.run(self.smooth, found)
+        while found.cut is None:
+            fewer = session.run(self.leave_one_out, found)
+            if fewer.best is found.best:
+                break
+            found = fewer
+        return found if found.cut is not None else session.run(self.settle, found)
 
-    def choose(self, k: int, session: Session, found: Found) -> Found:
-        """One round: strengths and λ anew, then steps. In the last one directions stay, so that knots end in span."""
-        solver, run, last = self.levels.solver_at(self.solver, found.level), found.best, k == ROUNDS - 1
-        stopping = Stopping(max_sweeps=STEPS, tolerance=1e-5, max_seconds=self.max_seconds)
-        span = ProgressSpan("smooth", before=k * STEPS, after=(ROUNDS - k - 1) * STEPS)
-        coupling = balance_noise(solver, run.best) if self.coupling_open else solver.coupling
-        final = replace(solver, coupling=coupling, directions_fixed=last, place_knots_at=frozenset())
+    def steps_at(self, level: int) -> SmoothingSteps:
+        """The solver on the samples of a level."""
+        return SmoothingSteps(self.levels.solver_at(self.solver, level), self.coupling_open)
 
-        def begin() -> GaussNewtonState:
-            total = ROUNDS * STEPS
-            session.tell(lambda: Progress(span.phase, span.before, total, 1, run.objective))  # this takes longest
-            return start_anew(final, with_strengths(run.best, choose_strengths(final, run.best)))
+    def smooth(self, session: Session, found: Found) -> Found:
+        """The best run in the basis, with strengths chosen from the data."""
+        steps, run = self.steps_at(found.level), found.best
 
-        [after] = session.loop(final, begin, stopping, span)
+        def begin() -> Iterates:
+            strength = np.full((1, run.best.W0.shape[1], PENALTIES), FIRST_STRENGTH * steps.solver.samples.size)
+            return with_strengths(steps.solver.placed_anew(run.best), strength)
+
+        after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
+        return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
+
+    def leave_one_out(self, session: Session, found: Found) -> Found:
+        """The best run without its least branch, where that is better; else what was found."""
+        steps, run = self.steps_at(found.level), found.best
+        standing = Standing.of(steps, run.best)
+        if standing.expected() > standing.score + HOPEFUL:
+            return found
+        fewer = without_branch(run.best, standing.least())
+        span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
+        after = self.drive(session, steps, lambda: fewer, run, span, FEWER_STEPS)
+        cut = cut_of([after])
+        if cut is not None:
+            return replace(found, cut=cut)
+        better = Standing.of(steps, after.best).score < standing.score
+        return replace(found, runs=(after,)) if better else found
+
+    def drive(
+        self,
+        session: Session,
+        steps: SmoothingSteps,
+        begin: Callable[[], Iterates],
+        run: Run,
+        span: ProgressSpan,
+        most: int,
+    ) -> Run:
+        """A run after steps that choose strengths; it keeps its status unless something cut it short."""
+        stopping = Stopping(max_sweeps=most, tolerance=AT_REST, max_seconds=self.max_seconds)
+        [after] = session.loop(steps, lambda: steps.start(begin()), stopping, span)
+        cut = cut_of([after])
+        objective = float(steps.solver.objective(after.best)[0])
+        status = run.status if cut is None else cut
+        return replace(after, objective=objective, status=status, trace=join_traces(run, after))
+
+    def settle(self, session: Session, found: Found) -> Found:
+        """The last steps: directions and strengths stay, so that knots end on the final inputs."""
+        steps, run = self.steps_at(found.level), found.best
+        coupling = steps.balanced(run.best, self.solver.coupling)
+        final = replace(steps.solver, coupling=coupling, directions_fixed=True, place_knots_at=frozenset())
+        stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.max_seconds)
+        span = ProgressSpan("smooth", before=STEPS)
+        [after] = session.loop(final, partial(start_anew, final, run.best), stopping, span)
         cut = cut_of([after])
         after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
-        if last and cut is None:
+        if cut is None:
             after = replace(after, best=with_reaches(final, after.best))
-        return found.narrow(after, found.level, cut)
-
-
-@np.errstate(all="ignore")
-def balance_noise(solver: GaussNewton, iterates: Iterates) -> float:
-    """λ = σ_J² / σ_F² from the residuals; what it was where there are values or Jacobians only."""
-    if not (solver.samples.has_jacobians and solver.samples.has_values):
-        return solver.coupling
-    jacobian, values = (float(one[0]) for one in solver.linearised(iterates).misfits())
-    least, most = COUPLINGS
-    each = jacobian / iterates.W0.shape[-1]
-    return most if each >= most * values else max(each / values, least)
-
-
-def with_strengths(iterates: Iterates, strength: Array) -> Iterates:
-    """The same models with other strengths (B, r) of their penalties."""
-    assert isinstance(iterates.placement, PlacedSmoothing)
-    return replace(iterates, placement=replace(iterates.placement, strength=strength))
+        return replace(found, runs=(after,), cut=cut)
 
 
 @dataclass(frozen=True)
-class LinearModel:
-    """Least squares in the coefficients alone: N a = b, for all branches together, or for each beside the others.
+class Standing:
+    """Where a smoothed model stands: its surroundings, what data it is measured on, and its score."""
 
-    N is (..., R, K, R, K) and b (..., R, K), R being r or 1; `square` (...) is the sum of squares of the data and
-    `equations` how many they are, less the unknowns that are not in a. `misfit` (...) is what is left of it today.
-    """
-
-    N: Array
-    b: Array
-    square: Array
-    misfit: Array
-    equations: float
+    around: Surroundings
+    branches: int
+    equations: int
+    score: float
 
     @classmethod
-    def at(cls, solver: GaussNewton, iterates: Iterates) -> LinearModel:
-        """All branches together; beyond the solver's `dense_limit` each of them with the others given."""
-        placement = iterates.placement
-        assert isinstance(placement, PlacedSmoothing)
-        at = solver.linearised(replace(iterates, placement=replace(placement, strength=None)))
-        (B, n, r), m, K = iterates.W1.shape, iterates.W0.shape[-1], iterates.a.shape[-1]
-        together = r * K <= solver.dense_limit
-        coefficients = slice(n + m, None)
-        if together:
-            N = at.normal_matrix()[:, :, coefficients, :, coefficients]
-            a, g = iterates.a, at.descent()[..., coefficients]
-        else:
-            N = at.branch_matrices()[:, :, coefficients, :, coefficients].reshape(B, r, 1, K, 1, K)
-            a, g = iterates.a[:, :, None], at.descent()[:, :, None, coefficients]
-        jacobian, values = at.misfits()
-        misfit = jacobian + at.coupling * values if together else (jacobian + at.coupling * values)[:, None]
-        b = g + np.einsum("...jklm,...lm->...jk", N, a)  # the equations' right side: N a is what is modelled
-        square = misfit + np.sum(a * (g + b), axis=(-2, -1))
-        data = solver.samples
-        given = data.size * n * (m * data.has_jacobians + data.has_values)
-        others = r * (n + m - 1) if together else r * (n + m - 1) + (r - 1) * K
-        return cls(N, b, square, misfit, max(given - others, 1.0))
+    def of(cls, steps: SmoothingSteps, iterates: Iterates) -> Standing:
+        """The standing of a model at the λ that belongs to it."""
+        coupling = steps.balanced(iterates, steps.solver.coupling)
+        solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
+        around = Surroundings.of(solver, solver.linearised(iterates))
+        equations = count_equations(data)
+        score = score_of(around.misfit, float(around.freedom(iterates.W0.shape[1]).sum()), equations)
+        if data.has_jacobians and data.has_values:
+            score -= data.size * data.n / equations * math.log(coupling)
+        return cls(around, iterates.W0.shape[1], equations, score)
 
-    def covariances(self, penalty: Array) -> Array:
-        """σ² (N + P)⁻¹ with penalties P (..., R, K, K), its blocks of each branch: (..., R, K, K)."""
-        R, K = self.b.shape[-2:]
-        V, every = self.N.copy(), np.arange(R)
-        V[..., every, :, every, :] += np.moveaxis(penalty, -3, 0)
-        flat = V.reshape(*V.shape[:-4], R * K, R * K)
-        scale = unit_diagonal(flat)
-        flat = flat * scale[..., None] * scale[..., None, :] + RIDGE * np.eye(R * K)  # constants are not determined
-        inverse = some_inverse(flat) * scale[..., None] * scale[..., None, :]
-        freedom = np.einsum("...pq,...pq->...", inverse, self.N.reshape(flat.shape))
-        variance = self.misfit / np.maximum(self.equations - freedom, 1.0)
-        blocks = inverse.reshape(V.shape)[..., every, :, every, :]
-        return np.asarray(variance[..., None, None, None] * np.moveaxis(blocks, 0, -3))
+    def least(self) -> int:
+        """The number of the branch whose loss costs least."""
+        return int(self.around.alive[np.argmin(self.around.losses())])
+
+    def expected(self) -> float:
+        """The score without the least branch, to first order; infinite where there is only one."""
+        if len(self.around.alive) < 2:
+            return np.inf
+        freedom, losses = self.around.freedom(self.branches), self.around.losses()
+        total, own = float(freedom.sum()), float(freedom[self.least()])
+        before = score_of(self.around.misfit, total, self.equations)
+        return self.score - before + score_of(self.around.misfit + losses.min(), total - own, self.equations)
 
 
-def choose_strengths(solver: GaussNewton, iterates: Iterates) -> Array:
-    """Strengths (B, r) by cross-validation."""
-    placement = iterates.placement
-    assert isinstance(placement, PlacedSmoothing)
-    linear = LinearModel.at(solver, iterates)
-    alpha = cross_validate(linear.N, linear.b, linear.square, placement.omega_root, linear.equations)
-    alpha = alpha.reshape(iterates.a.shape[:2])
-    size = np.sum(iterates.W1**2, axis=-2)
-    return np.asarray(np.divide(alpha, size, where=size > 0.0, out=np.ones_like(alpha)))
+def score_of(misfit: float, freedom: float, equations: int) -> float:
+    """log(misfit / E) - 2 log(1 - γ edf / E), infinite where there is too much freedom for it."""
+    left = 1.0 - GAMMA * freedom / equations
+    return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left) if left > 0.0 else math.inf
+
+
+def without_branch(iterates: Iterates, j: int) -> Iterates:
+    """The same models with branch j zero, which Gauss–Newton steps leave as it is."""
+    W1, a = iterates.W1.copy(), iterates.a.copy()
+    W1[..., j], a[:, j] = 0.0, 0.0
+    return replace(iterates, W1=W1, a=a)
+
+
+def with_strengths(iterates: Iterates, strength: Array) -> Iterates:
+    """The same models with other strengths (B, r, 3) of their penalties."""
+    assert isinstance(iterates.placement, PlacedSmoothing)
+    return replace(iterates, placement=replace(iterates.placement, strength=strength))
 
 
 @np.errstate(all="ignore")  # what is not finite is not believed
@@ -170,11 +199,9 @@ def with_reaches(solver: GaussNewton, iterates: Iterates) -> Iterates:
     placement = iterates.placement
     assert isinstance(placement, PlacedSmoothing)
     (B, r, K), d = iterates.a.shape, placement.degree
-    penalty = placement.penalty()
-    assert penalty is not None
-    linear = LinearModel.at(solver, iterates)
-    size = np.sum(iterates.W1**2, axis=-2)[..., None, None]
-    covariance = linear.covariances((size * penalty).reshape(*linear.b.shape, K)).reshape(B, r, K, K)
+    around = Surroundings.of(solver, solver.linearised(iterates))
+    covariance = np.zeros((B, r, K, K))
+    covariance[0, around.alive] = around.covariances()
     ends = placement.domain()
     length = ends[..., 1] - ends[..., 0]
     share = np.linspace(0.0, REACH, HEIGHTS)[1:]

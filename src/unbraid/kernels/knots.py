@@ -1,10 +1,22 @@
-"""Where the breakpoints go: by the samples, evenly, or between the two; and what to do when values of u repeat."""
+r"""Where the breakpoints go: by the samples, evenly, or between the two; and what to do when values of u repeat.
 
+Evenly means: in a scale that is linear over the bulk of the samples and logarithmic in long tails. With c in the middle
+of the bulk and w half of what still belongs to it,
+
+    t = u                                    where |u - c| ≤ w,
+    t = c ± w (1 + log(|u - c| / w))         beyond,
+
+so that a few far samples, of lognormal or Cauchy inputs, say, do not take the knots away from all others. Most samples
+lie within the bulk throughout, and then t = u.
+"""
+
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 
 SMALLEST_GAP = 1e-6
 """Breakpoints closer than this share of the range count as repeated: slopes there would be noise."""
@@ -14,14 +26,70 @@ FEW_ROWS = 16
 """Up to so many rows are searched one by one, more of them at once."""
 
 
+BULK = 0.1, 0.9
+"""Quantiles between which the middle of the samples lies; the bulk is three times as wide."""
+
+
 def breakpoints(u: Array, intervals: int, evenness: float = 0.0) -> Array:
     """Breakpoints for u (..., S), strictly increasing, (..., I + 1), from its least to its largest value.
 
     They are the 0, 1/I, …, 1 quantiles of a mixture: of the samples with weight 1 - evenness, of the uniform
-    distribution over their range with weight evenness. Where quantiles coincide (discrete inputs, few distinct
-    values) those of the distinct values are taken; where u is constant, an interval of width 1 (or |u|) around it.
+    distribution over their range with weight evenness, in the scale above. Where quantiles coincide (discrete inputs,
+    few distinct values) those of the distinct values are taken; where u is constant, an interval of width 1 (or |u|)
+    around it.
     """
     ordered = np.sort(u, axis=-1)
+    result = spaced(ordered, intervals, evenness)
+    if evenness > 0.0:
+        for row in map(tuple, np.argwhere(has_long_tails(ordered))):
+            scale = TailScale.of_bulk(ordered[row])
+            inner = scale.back(spaced(scale.of(ordered[row]), intervals, 0.5 * evenness)[1:-1])
+            result[row][1:-1] = inner
+            result[row] = kept_apart(np.maximum.accumulate(result[row]))
+    return result
+
+
+def bulk_of(ordered: Array) -> tuple[Array, Array]:
+    """c and w (...) of values sorted along the last axis."""
+    last = ordered.shape[-1] - 1
+    low, high = (ordered[..., round(share * last)] for share in BULK)
+    return 0.5 * (low + high), 1.5 * (high - low)
+
+
+def has_long_tails(ordered: Array) -> BoolArray:
+    """Whether some of the sorted values (..., S) lie beyond the bulk, which has to have a width: (...)."""
+    center, half = bulk_of(ordered)
+    return ((ordered[..., 0] < center - half) | (ordered[..., -1] > center + half)) & (half > 0.0)
+
+
+@dataclass(frozen=True)
+class TailScale:
+    """The scale t, for values whose bulk is center ± half."""
+
+    center: float
+    half: float
+
+    @classmethod
+    def of_bulk(cls, ordered: Array) -> Self:
+        """The scale for sorted values (S,)."""
+        center, half = bulk_of(ordered)
+        return cls(float(center), float(half) / 3.0)
+
+    def of(self, u: Array) -> Array:
+        """t of u."""
+        far = (u - self.center) / self.half
+        size = np.maximum(np.abs(far), 1.0)
+        return np.where(size > 1.0, self.center + self.half * np.sign(far) * (1.0 + np.log(size)), u)
+
+    def back(self, t: Array) -> Array:
+        """u of t."""
+        far = (t - self.center) / self.half
+        beyond = np.maximum(np.abs(far) - 1.0, 0.0)
+        return np.where(beyond > 0.0, self.center + self.half * np.sign(far) * np.exp(beyond), t)
+
+
+def spaced(ordered: Array, intervals: int, evenness: float) -> Array:
+    """Breakpoints of values sorted along the last axis, with even spacing in these values themselves."""
     result = mixture_quantiles(ordered, intervals, evenness)
     gaps = result[..., 1:] - result[..., :-1]
     span = result[..., -1:] - result[..., :1]

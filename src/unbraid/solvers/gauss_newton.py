@@ -23,7 +23,7 @@ they are placed anew on the branches' inputs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,16 @@ class GaussNewtonState(Batch):
     steps: int
 
 
+class Attempt(NamedTuple):
+    """Where a step leads: ‖J - Ĵ‖² and the objective there, whether that is better, and the next damping, (B,) each."""
+
+    there: Linearised
+    jacobian: Array
+    objective: Array
+    better: BoolArray
+    damping: Array
+
+
 @dataclass(frozen=True)
 class GaussNewton:
     """The solver, on given samples, at one λ; with `directions_fixed` W0 stays as it is.
@@ -83,29 +93,38 @@ class GaussNewton:
     def start(self, iterates: Iterates) -> GaussNewtonState:
         """Begin at given models."""
         damping = np.full(len(iterates.W0), FIRST_DAMPING)
-        at = self.linearised(iterates)
-        return self._state(at, *self._measured(at), damping, damping > 0.0, 0)
+        return self.state_at(self.linearised(iterates), damping)
 
     def step(self, state: GaussNewtonState) -> tuple[GaussNewtonState, list[tuple[int, Event]]]:
         """One damped step for every start; a step that does not improve is taken back and damped more."""
         now = state
         if state.steps in self.place_knots_at:
             at = self.linearised(self.placed_anew(state.iterates))
-            now = self._state(at, *self._measured(at), state.damping, state.moved, state.steps)
+            now = self._state(at, *self.measured(at), state.damping, state.moved, state.steps)
+        tried = self.attempt(now)
+        if not tried.better.any():
+            return replace(now, damping=tried.damping, moved=tried.better, steps=now.steps + 1), []
+        there, jacobian, objective = tried.there, tried.jacobian, tried.objective
+        if not tried.better.all():
+            there = self.linearised(now.iterates.merge(tried.better, there.iterates))
+            jacobian, objective = np.where(tried.better, (jacobian, objective), (now.jacobian, now.objective))
+        return self._state(there, jacobian, objective, tried.damping, tried.better, now.steps + 1), []
+
+    def attempt(self, now: GaussNewtonState) -> Attempt:
+        """Where one damped step leads, from a state."""
         trial, promised = self._trial(now)
         there = self.linearised(trial)
-        jacobian, objective = self._measured(there)
+        jacobian, objective = self.measured(there)
         gained = now.objective - objective
         better = gained > 0.0
         quality = gained / np.where(promised > 0.0, promised, 1.0)
         factor = np.where(better, np.clip(1.0 - (2.0 * quality - 1.0) ** 3, SHRINK, 2.0), GROW)
         damping = np.clip(now.damping * factor, LEAST_DAMPING, MOST_DAMPING)
-        if not better.any():
-            return replace(now, damping=damping, moved=better, steps=now.steps + 1), []
-        if not better.all():
-            there = self.linearised(now.iterates.merge(better, trial))
-            jacobian, objective = np.where(better, (jacobian, objective), (now.jacobian, now.objective))
-        return self._state(there, jacobian, objective, damping, better, now.steps + 1), []
+        return Attempt(there, jacobian, objective, better, damping)
+
+    def state_at(self, at: Linearised, damping: Array) -> GaussNewtonState:
+        """The state at linearised models, before the first step."""
+        return self._state(at, *self.measured(at), damping, damping > 0.0, 0)
 
     def measure(self, state: GaussNewtonState) -> Measure:
         """The objective of the models that the state stands for."""
@@ -115,7 +134,7 @@ class GaussNewton:
     def objective(self, iterates: Iterates) -> Array:
         """The relative objective of given models, (B,); infinite where floating point cannot hold it."""
         with np.errstate(all="ignore"):
-            objective = self._measured(self.linearised(iterates))[1] / self.samples.norm
+            objective = self.measured(self.linearised(iterates))[1] / self.samples.norm
         return np.where(np.isnan(objective), np.inf, objective)
 
     def may_converge(self, state: GaussNewtonState) -> BoolArray:
@@ -131,7 +150,7 @@ class GaussNewton:
         """Models at the samples, to first order."""
         return Linearised(self.samples, self.coupling, self.offset, iterates)
 
-    def _measured(self, at: Linearised) -> tuple[Array, Array]:
+    def measured(self, at: Linearised) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and the objective, (B,) each."""
         jacobian, values = at.misfits()
         return jacobian, jacobian + self.coupling * values + at.penalty_value()

@@ -35,10 +35,19 @@ class Iterates(Batch):
 
 
 class Measure(NamedTuple):
-    """How good the iterates are, (B,) each: see `Trace`."""
+    """How good the iterates are, (B,) each: see `Trace`.
+
+    `criterion` is what the best iterate is known by, and what has to come to rest: the objective, where it is None.
+    """
 
     objective: Array
     jacobian_error: Array
+    criterion: Array | None = None
+
+    @property
+    def judged_by(self) -> Array:
+        """The criterion."""
+        return self.objective if self.criterion is None else self.criterion
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ Functions that begin with `block_` look at one block of samples, and nearly all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.bases import Placement
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
@@ -86,8 +87,21 @@ class Linearised(Batch):
         """What the penalty adds to the objective, (B,)."""
         return np.zeros(len(self.iterates.W0)) if self.penalty is None else self.penalty.value()
 
+    def with_penalty(self, placement: Placement) -> Linearised:
+        """The same models with another penalty: nothing of what has been summed over samples is summed again."""
+        other = replace(self, iterates=replace(self.iterates, placement=placement))
+        kept = ("evaluated", "_means", "data_descent", "data_matrix")
+        vars(other).update({name: vars(self)[name] for name in kept if name in vars(self)})
+        return other
+
     def descent(self) -> Array:
         """Minus half the gradient of the objective, (B, r, q)."""
+        result = self.data_descent.copy()
+        return result if self.penalty is None else add_penalty(result, self.penalty.descent())
+
+    @cached_property
+    def data_descent(self) -> Array:
+        """Minus half the gradient of the misfit alone, (B, r, q)."""
         W0, W1, n = self.iterates.W0, self.iterates.W1, self.iterates.W1.shape[-2]
         sums = self.samples.sum(block_descent, self.evaluated, self.coupling, self._means, width=self._rank)
         result = np.concatenate([np.zeros((*W0.shape[:2], n + W0.shape[-1])), sums.a], axis=-1)
@@ -97,7 +111,7 @@ class Linearised(Batch):
             result[..., n : n + W0.shape[-1]] += factors.contract_outputs(sums.T, W1).mT
         if sums.FR is not None:
             result[..., :n] += sums.FR.mT
-        return result if self.penalty is None else add_penalty(result, self.penalty.descent())
+        return result
 
     def product(self, change: Array) -> Array:
         """The Gauss–Newton matrix times changes (B, r, q) of the unknowns."""
@@ -136,13 +150,18 @@ class Linearised(Batch):
         Entries that are not known count in it as if they were fitted exactly, which keeps its structure: it is that of
         a function which lies above the objective and touches it here, so steps still lead down, in smaller strides.
         """
-        N = kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(one_by_one=False))
+        N = self.data_matrix.copy()
         if self.penalty is not None:
             every = np.arange(N.shape[1])
             own = N[:, every, :, every, :].swapaxes(0, 1)
             self.penalty.add_to(own)
             N[:, every, :, every, :] = own.swapaxes(0, 1)
         return N
+
+    @cached_property
+    def data_matrix(self) -> Array:
+        """The Gauss–Newton matrix of the misfit alone, (B, r, q, r, q)."""
+        return kernel.normal_matrix(self.iterates.W0, self.iterates.W1, self._moments(one_by_one=False))
 
     def branch_matrices(self) -> Array:
         """The blocks of the Gauss–Newton matrix of each branch with itself, (B·r, 1, q, 1, q)."""

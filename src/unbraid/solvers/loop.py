@@ -73,16 +73,16 @@ class Record:
     def add(self, active: IndexArray, current: Iterates, measure: Measure) -> None:
         """Enter a sweep."""
         self.history.append((active, measure))
-        objective = measure.objective
+        criterion = measure.judged_by
         if self.running is None:
-            self.running = active, current, np.where(np.isfinite(objective), objective, np.inf)
+            self.running = active, current, np.where(np.isfinite(criterion), criterion, np.inf)
             return
         _, best, lowest = self.running
-        better = objective < lowest
+        better = criterion < lowest
         if better.all():
-            self.running = active, current, objective
+            self.running = active, current, criterion
         elif better.any():
-            self.running = active, best.merge(better, current), np.where(better, objective, lowest)
+            self.running = active, best.merge(better, current), np.where(better, criterion, lowest)
 
     def close(self, endings: dict[Status, BoolArray]) -> IndexArray:
         """Enter how running starts ended; the positions of those that go on."""
@@ -113,7 +113,7 @@ class Record:
         sweeps = np.zeros(self.starts, dtype=int)
         columns = np.full((2, self.starts, len(self.history)), np.nan)
         for sweep, (active, measure) in enumerate(self.history):
-            columns[:, active, sweep] = measure
+            columns[:, active, sweep] = measure[:2]
             sweeps[active] = sweep + 1
         runs = []
         for start in range(self.starts):
@@ -185,7 +185,7 @@ class Loop:
             measure = solver.measure(self.state)
         self.record.events += [(int(self.active[i]), event) for i, event in events]
         self.record.add(self.active, solver.iterates(self.state), measure)
-        endings = self.judge.endings(self.active, measure.objective, solver.may_converge(self.state))
+        endings = self.judge.endings(self.active, measure.judged_by, solver.may_converge(self.state))
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]

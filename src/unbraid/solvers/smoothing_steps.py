@@ -1,0 +1,122 @@
+r"""Gauss–Newton steps of penalised splines that choose how much to smooth as they go.
+
+Every step first chooses the strengths of the penalties anew, by one update towards the greatest restricted likelihood
+(`kernels.restricted_likelihood`), and λ so that values and Jacobians count by their noise, as the residuals show it,
+
+    λ = (‖J - Ĵ‖² / S n m) / (‖F - F̂‖² / S n),
+
+and then moves all unknowns. One update a step: strengths that run ahead of the other unknowns make branches vanish that
+are needed. The best iterate is the most likely one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from unbraid.bases.smoothing import PlacedSmoothing
+from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.results.outcome import Event
+from unbraid.solvers.batch import Batch
+from unbraid.solvers.gauss_newton import FIRST_DAMPING, GaussNewton
+from unbraid.solvers.iterates import Iterates, Measure
+from unbraid.solvers.surroundings import Surroundings, count_equations
+
+COUPLINGS = (1e-6, 1e6)
+"""Least and largest λ: exact values or Jacobians should not make the others' weight vanish."""
+PLACE_AT = frozenset((4, 10, 20, 35))
+"""Steps before which knots are placed anew."""
+LEAST_STEPS = 12
+"""Steps before nothing is at rest."""
+MOST_DAMPED = 1.0
+"""Strengths that change make steps fail now and then; damping does not grow beyond this."""
+
+
+@dataclass(frozen=True)
+class SmoothingState(Batch):
+    """One model between two steps: `iterates`, how good they are, and the model that the step led to.
+
+    `objective` and `jacobian` (1,) are those of the iterates at their strengths and `coupling`, and `likelihood` (1,)
+    is their restricted likelihood to the power -2/E, E being how many numbers are fitted: like a variance.
+    """
+
+    iterates: Iterates
+    objective: Array
+    jacobian: Array
+    likelihood: Array
+    ahead: Iterates
+    coupling: float
+    damping: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class SmoothingSteps:
+    """The solver; `coupling_open`: whether λ is chosen as well. A batch of one."""
+
+    resolution: ClassVar[float] = 0.0
+    solver: GaussNewton
+    coupling_open: bool
+
+    def start(self, iterates: Iterates) -> SmoothingState:
+        """Begin at a model whose penalties have strengths."""
+        coupling = self.balanced(iterates, self.solver.coupling)
+        nothing = np.full(1, np.inf)
+        return SmoothingState(
+            iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), 0
+        )
+
+    def step(self, state: SmoothingState) -> tuple[SmoothingState, list[tuple[int, Event]]]:
+        """Strengths anew, one damped step, and λ anew."""
+        solver, iterates = replace(self.solver, coupling=state.coupling), state.ahead
+        if state.steps in PLACE_AT:
+            iterates = solver.placed_anew(iterates)
+        placement = iterates.placement
+        assert isinstance(placement, PlacedSmoothing) and placement.strength is not None
+        at = solver.linearised(iterates)
+        around = Surroundings.of(solver, at)
+        before = solver.measured(at)
+        stronger = replace(placement, strength=around.updated_strengths(placement.strength))
+        tried = solver.attempt(solver.state_at(at.with_penalty(stronger), state.damping))
+        ahead = tried.there.iterates if tried.better[0] else replace(iterates, placement=stronger)
+        return SmoothingState(
+            iterates,
+            before[1],
+            before[0],
+            np.array([self.variance(around, state.coupling)]),
+            ahead,
+            self.balanced(ahead, state.coupling),
+            np.minimum(tried.damping, MOST_DAMPED),
+            state.steps + 1,
+        ), []
+
+    def variance(self, around: Surroundings, coupling: float) -> float:
+        """The restricted likelihood of a model to the power -2/E."""
+        data = self.solver.samples
+        values = data.size * data.n * (data.has_values and data.has_jacobians)
+        return float(np.exp((around.deviance() - values * np.log(coupling)) / count_equations(data)))
+
+    def balanced(self, iterates: Iterates, coupling: float) -> float:
+        """λ from the residuals of a model; what it was where it is given, or there are values or Jacobians only."""
+        data = self.solver.samples
+        if not (self.coupling_open and data.has_jacobians and data.has_values):
+            return coupling
+        jacobian, values = (float(one[0]) for one in self.solver.linearised(iterates).misfits())
+        each = jacobian / data.m
+        least, most = COUPLINGS
+        return most if each >= most * values else max(each / values, least)
+
+    def measure(self, state: SmoothingState) -> Measure:
+        """The objective of the iterates, and the criterion that the best of them are known by."""
+        scale = self.solver.samples.norm
+        return Measure(state.objective / scale, state.jacobian / scale, state.likelihood)
+
+    def may_converge(self, state: SmoothingState) -> BoolArray | bool:
+        """Whether there were steps enough."""
+        return state.steps > LEAST_STEPS
+
+    def iterates(self, state: SmoothingState) -> Iterates:
+        """The models that the measures belong to."""
+        return state.iterates

@@ -1,0 +1,178 @@
+r"""A fit around its model, to second order in all unknowns together: how much freedom it uses, and what is known of it.
+
+Unknowns of a branch are turns of w1_j, turns of w0_j, and z with a_j = T_j z, in which the penalty on roughness is one
+where it is not zero, so that however strong it is nothing is lost to rounding. Lengths are no unknowns: that of w0_j is
+a gauge, and that of w1_j is, beside a_j. Nor is the constant of a branch where an output offset takes it, or where
+there are Jacobians alone.
+
+Beyond the solver's `dense_limit` each branch is looked at by itself, with the others given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from unbraid.bases.smoothing import ROUGHNESS, PlacedSmoothing
+from unbraid.data.sample_set import SampleSet
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.cross_validation import diagonalise
+from unbraid.kernels.restricted_likelihood import Expansion, Posterior, condition, deviance, update
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.linearised import Linearised
+from unbraid.solvers.local_models import change_coordinates, turning_frames
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The surroundings of one model, a batch of one, whose branches are penalised splines.
+
+    Attributes
+    ----------
+    parts
+        One expansion of all branches that are not zero, or one of each.
+    known
+        What is known of each part's unknowns with the strengths that the model has.
+    alive
+        (r,), the numbers of the branches that are not zero.
+    T
+        (alive, K, k), a_j = T_j z.
+    sizes
+        (alive,), ‖w1_j‖², which strengths are multiplied by.
+    strengths
+        (alive, p), those of the model, times the sizes.
+    """
+
+    parts: tuple[Expansion, ...]
+    known: tuple[Posterior, ...]
+    alive: IndexArray
+    T: Array
+    sizes: Array
+    strengths: Array
+
+    @classmethod
+    def of(cls, solver: GaussNewton, at: Linearised) -> Self:
+        """The surroundings of a linearised model, from what data say about it."""
+        it, data = at.iterates, solver.samples
+        placement = it.placement
+        assert isinstance(placement, PlacedSmoothing) and placement.strength is not None
+        (_, n, r), m, K = it.W1.shape, it.W0.shape[-1], it.a.shape[-1]
+        alive = np.flatnonzero(alive_branches(it))
+        roots = [np.broadcast_to(R, (1, r, *R.shape[-2:]))[0, alive] for R in placement.roots]
+        T, T_inverse = roughness_coordinates(roots[ROUGHNESS])
+        misfit = float((lambda j, f: j + at.coupling * f)(*at.misfits())[0])
+        together = r * (n + m + K) <= solver.dense_limit
+        equations = float(count_equations(data)) - n * solver.offset
+        if together:
+            N, count = at.data_matrix[:, alive][:, :, :, alive].copy(), len(alive)
+        else:
+            blocks = at.with_penalty(replace(placement, strength=None)).branch_matrices()
+            N, count = blocks[alive], 1
+            equations -= (len(alive) - 1) * (n + m + K - 2)
+        shape = (len(alive) // count, count)
+        for first, frame in zip(
+            (0, n, n + m), (turning_frames(it.W1.mT)[0, alive], turning_frames(it.W0)[0, alive], T), strict=True
+        ):
+            change_coordinates(N, first, frame.reshape(*shape, *frame.shape[1:]))
+        held = [0, n, n + m] if solver.offset or not data.has_values else [0, n]
+        free = np.setdiff1d(np.arange(n + m + K), held)
+        open_coefficients = slice(len(held) - 2, None)
+        T, T_inverse = T[..., open_coefficients], T_inverse[..., open_coefficients, :]
+        N = N[:, :, free][..., free]
+        z = (T_inverse @ it.a[0, alive, :, None])[..., 0]
+        places = np.arange(count * len(free)).reshape(count, -1)[:, -z.shape[-1] :]
+        roots = [R @ T for R in roots]
+        sizes = np.sum(it.W1[0][:, alive] ** 2, axis=0)
+        strengths = placement.strength[0, alive] * sizes[:, None]
+        flat = count * len(free)
+        parts = [
+            Expansion(
+                N[k].reshape(flat, flat),
+                misfit,
+                max(equations, 1.0),
+                places,
+                z[k * count : (k + 1) * count],
+                tuple(R[k * count : (k + 1) * count] for R in roots),
+            )
+            for k in range(shape[0])
+        ]
+        known = [
+            condition(part, own) for part, own in zip(parts, np.split(strengths, max(shape[0], 1)), strict=True)
+        ]
+        return cls(tuple(parts), tuple(known), alive, T, sizes, strengths)
+
+    def _by_part(self) -> list[tuple[Expansion, Array, Posterior]]:
+        own = np.split(self.strengths, len(self.parts))
+        return list(zip(self.parts, own, self.known, strict=True))
+
+    def updated_strengths(self, strength: Array) -> Array:
+        """Strengths (1, r, p) of a placement after one update by restricted likelihood."""
+        result = strength.copy()
+        if len(self.alive):
+            every = np.concatenate([update(*one) for one in self._by_part()])
+            result[0, self.alive] = every / self.sizes[:, None]
+        return result
+
+    def deviance(self) -> float:
+        """Minus twice the logarithm of the restricted likelihood; with branches one by one, the mean of theirs."""
+        return float(np.mean([deviance(*one) for one in self._by_part()])) if self.parts else np.inf
+
+    @property
+    def variance(self) -> float:
+        """σ², the variance of the noise of an equation: of a Jacobian's entry, or √λ times that of a value."""
+        return float(np.mean([one.variance for one in self.known])) if self.known else np.nan
+
+    @property
+    def equations(self) -> float:
+        """How many numbers are fitted."""
+        return self.parts[0].equations if self.parts else np.nan
+
+    @property
+    def misfit(self) -> float:
+        """The sum of squares that is left of them."""
+        return self.parts[0].misfit if self.parts else np.nan
+
+    def freedom(self, r: int) -> Array:
+        """The degrees of freedom that each of r branches uses, its directions among them: (r,)."""
+        result = np.zeros(r)
+        if len(self.alive):
+            counts = len(self.alive) // len(self.parts)
+            result[self.alive] = np.concatenate([one.freedom.reshape(counts, -1).sum(axis=-1) for one in self.known])
+        return result
+
+    def covariances(self) -> Array:
+        """The covariances (alive, K, K) of the coefficients of each branch, all else being as uncertain as it is."""
+        blocks = [
+            one.variance * one.inverse[np.ix_(places, places)]
+            for part, _, one in self._by_part()
+            for places in part.places
+        ]
+        return np.asarray(self.T @ np.stack(blocks) @ self.T.mT)
+
+    def losses(self) -> Array:
+        """What the objective would lose without each branch, all else following to first order: (alive,)."""
+        losses = []
+        for part, _, one in self._by_part():
+            for places, z in zip(part.places, part.a, strict=True):
+                block = one.inverse[np.ix_(places, places)]
+                losses.append(float(z @ np.linalg.lstsq(block, z)[0]))
+        return np.array(losses)
+
+
+def alive_branches(iterates: Iterates) -> BoolArray:
+    """Which branches of a batch of one are not zero, (r,)."""
+    return np.any(iterates.W1[0] != 0.0, axis=0) & np.any(iterates.a[0] != 0.0, axis=-1)
+
+
+def roughness_coordinates(roots: Array) -> tuple[Array, Array]:
+    """T (r, K, K) and its inverses, of the roots (r, k, K) of the penalty on roughness."""
+    T = np.stack([diagonalise(R)[0] for R in roots]) if len(roots) else np.zeros((0, *roots.shape[-1:] * 2))
+    return T, np.linalg.inv(T)
+
+
+def count_equations(samples: SampleSet) -> int:
+    """How many numbers the samples have."""
+    return int(samples.size * samples.n * (samples.m * samples.has_jacobians + samples.has_values))
