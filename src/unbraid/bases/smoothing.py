@@ -30,8 +30,9 @@ from unbraid.bases.base import Basis, Placement
 from unbraid.bases.splines import BSpline, PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.cross_validation import cross_validate
+from unbraid.kernels.cross_validation import cross_validate, diagonalise
 from unbraid.kernels.knots import breakpoints
+from unbraid.kernels.restricted_likelihood import Penalties
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
@@ -190,6 +191,14 @@ class PlacedSmoothing(PlacedSpline):
         even = np.abs(gaps / gaps.mean(axis=-1, keepdims=True) - 1.0) < EVEN
         return even_roots(gaps.shape[-1], self.degree) if even.all() else penalty_roots(self)
 
+    @property
+    def rough_coordinates(self) -> RoughCoordinates:
+        """Coordinates in which the penalty on roughness is one, of each branch."""
+        roots, branches = self.roots, self.breakpoints.shape[:-1]
+        if roots[0].ndim > 2:
+            return RoughCoordinates.of(roots)
+        return even_coordinates(self.breakpoints.shape[-1] - 1, self.degree).spread_over(branches)
+
     def chosen_penalty(self, N: Array, b: Array, square: Array, equations: float) -> Array | None:
         if self.strength is not None:
             return None
@@ -200,6 +209,42 @@ class PlacedSmoothing(PlacedSpline):
         for row in np.ndindex(root.shape[:-2]):
             alpha[row] = cross_validate(N[row], b[row], square[row], root[row], equations)
         return np.asarray(alpha[..., None, None] * (root.mT @ root)[..., None, :, :])
+
+
+@dataclass(frozen=True)
+class RoughCoordinates:
+    """z with a = T z, the constant first, in which the penalty on roughness is one where it is not zero.
+
+    However strong it is, nothing is lost to rounding in them. `T`, `inverse` (..., K, K), and the penalties on z.
+    """
+
+    T: Array
+    inverse: Array
+    penalties: Penalties
+
+    @classmethod
+    def of(cls, roots: Sequence[Array]) -> Self:
+        """From the roots (..., k, K) of the three penalties."""
+        rough = roots[ROUGHNESS]
+        T = np.empty((*rough.shape[:-2], rough.shape[-1], rough.shape[-1]))
+        for row in np.ndindex(T.shape[:-2]):
+            T[row] = diagonalise(rough[row])[0]
+        return cls(T, np.linalg.inv(T), Penalties.of([root @ T for root in roots]))
+
+    def spread_over(self, branches: tuple[int, ...]) -> Self:
+        """The same for all branches."""
+        T, inverse = (np.broadcast_to(one, (*branches, *one.shape)) for one in (self.T, self.inverse))
+        roots, inverses = (
+            tuple(np.broadcast_to(one, (*branches, *one.shape)) for one in several)
+            for several in (self.penalties.roots, self.penalties.inverses)
+        )
+        return type(self)(T, inverse, Penalties(roots, inverses))
+
+
+@cache
+def even_coordinates(intervals: int, degree: int) -> RoughCoordinates:
+    """The coordinates on so many even intervals."""
+    return RoughCoordinates.of(even_roots(intervals, degree))
 
 
 def weak_smoothing(degree: int) -> float:

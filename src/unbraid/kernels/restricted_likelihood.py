@@ -19,7 +19,8 @@ Minus twice the logarithm of the likelihood itself is, up to a constant,
 
     (E - M) log((misfit + penalties) / (E - M)) + log|V| - Σ_j log|S_j|₊,
 
-E being how many equations there are and M how many unknowns no penalty sees.
+E being how many equations there are and M how many unknowns no penalty sees. Strengths stop growing where the penalty
+is `STRONGEST` times what data say about all that it penalises, tr(R⁺ᵀ N R⁺).
 
 References
 ----------
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -51,6 +53,33 @@ LEAST_LEFT = 0.05
 
 
 @dataclass(frozen=True)
+class Penalties:
+    """The penalties of branches, by their roots R_jp (r, k_p, K), and the pseudo-inverses (r, K, k_p) of these."""
+
+    roots: tuple[Array, ...]
+    inverses: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, roots: Sequence[Array]) -> Self:
+        """From their roots."""
+        return cls(tuple(roots), tuple(np.linalg.pinv(R, rcond=RELATIVE_RANK) for R in roots))
+
+    def take(self, index: IndexArray | slice) -> Self:
+        """Those of some branches."""
+        return type(self)(tuple(R[index] for R in self.roots), tuple(R[index] for R in self.inverses))
+
+    def on(self, which: slice) -> Self:
+        """On some of the coordinates, the others being zero; no penalty sees those."""
+        roots, inverses = [R[..., which] for R in self.roots], [R[..., which, :] for R in self.inverses]
+        return type(self)(tuple(roots), tuple(inverses))
+
+    def stacked(self, strengths: Array) -> Array:
+        """The roots (r, Σ k_p, K) of all penalties of a branch together, with strengths (r, p)."""
+        sizes = np.sqrt(strengths)[..., None, None]
+        return np.concatenate([sizes[:, p] * R for p, R in enumerate(self.roots)], axis=-2)
+
+
+@dataclass(frozen=True)
 class Expansion:
     """A fit around a point, to second order; U unknowns.
 
@@ -66,8 +95,8 @@ class Expansion:
         (r, K), where the coefficients of each branch are among the unknowns.
     a
         (r, K), the coefficients at the point.
-    roots
-        R_jp (r, k_p, K) of each penalty p.
+    penalties
+        On the branches.
     """
 
     N: Array
@@ -75,11 +104,15 @@ class Expansion:
     equations: float
     places: IndexArray
     a: Array
-    roots: tuple[Array, ...]
+    penalties: Penalties
 
     def energies(self) -> Array:
         """‖R_jp a_j‖² (r, p)."""
-        return np.stack([np.sum((R @ self.a[..., None]) ** 2, axis=(-2, -1)) for R in self.roots], axis=-1)
+        return np.stack([np.sum((R @ self.a[..., None]) ** 2, axis=(-2, -1)) for R in self.penalties.roots], axis=-1)
+
+    def own(self, matrix: Array) -> Array:
+        """The blocks (r, K, K) of a matrix (U, U) that belong to the coefficients of each branch."""
+        return matrix[self.places[:, :, None], self.places[:, None, :]]
 
 
 @dataclass(frozen=True)
@@ -94,79 +127,47 @@ class Posterior:
         (U,), the degrees of freedom that each unknown uses: the diagonal of V⁻¹ N.
     variance
         σ².
-    log_determinant
-        log|V|.
+    prior_spread
+        tr(S_j⁺ O_jp) (r, p).
+    deviance
+        Minus twice the logarithm of the restricted likelihood, up to a constant.
     """
 
     inverse: Array
     freedom: Array
     variance: float
-    log_determinant: float
+    prior_spread: Array
+    deviance: float
 
 
 def condition(fit: Expansion, strengths: Array) -> Posterior:
     """The posterior of a fit with penalties of given strengths (r, p)."""
-    V = fit.N.copy()
-    for j, places in enumerate(fit.places):
-        C = stack([R[j] for R in fit.roots], strengths[j])
-        V[np.ix_(places, places)] += C.T @ C
+    C, V = fit.penalties.stacked(strengths), fit.N.copy()
+    V[fit.places[:, :, None], fit.places[:, None, :]] += C.mT @ C
     scale = unit_diagonal(V[None])[0]
     unit = V * scale[:, None] * scale + RIDGE * np.eye(len(V))
     inverse = some_inverse(unit[None])[0] * scale[:, None] * scale
     inverse = 0.5 * (inverse + inverse.T)
     freedom = np.einsum("pq,qp->p", inverse, fit.N)
-    left = max(fit.equations - float(freedom.sum()), LEAST_LEFT * fit.equations)
-    determinant = float(np.linalg.slogdet(unit)[1] - 2.0 * np.log(scale).sum())
-    return Posterior(inverse, freedom, fit.misfit / left, determinant)
+    _, sizes, rows = np.linalg.svd(C, full_matrices=False)
+    seen = sizes > RELATIVE_RANK * sizes[..., :1]
+    half = rows.mT * np.divide(1.0, sizes, where=seen, out=np.zeros_like(sizes))[..., None, :]  # S⁺ = half halfᵀ
+    spread = np.stack([np.sum((R @ half) ** 2, axis=(-2, -1)) for R in fit.penalties.roots], axis=-1)
+    left = max(fit.equations - (len(V) - int(seen.sum())), LEAST_LEFT * fit.equations)
+    square = max(fit.misfit + float(np.sum(strengths * fit.energies())), np.finfo(float).tiny)
+    deviance = left * float(np.log(square / left)) - 2.0 * float(np.log(sizes[seen]).sum())
+    deviance += float(np.linalg.slogdet(unit)[1] - 2.0 * np.log(scale).sum())
+    over = max(fit.equations - float(freedom.sum()), LEAST_LEFT * fit.equations)
+    return Posterior(inverse, freedom, fit.misfit / over, spread, deviance)
 
 
 def update(fit: Expansion, strengths: Array, known: Posterior) -> Array:
     """One update of strengths (r, p), from the posterior with them."""
-    energies, most = fit.energies(), strongest(fit)
-    result = strengths.copy()
-    for j, places in enumerate(fit.places):
-        roots = [R[j] for R in fit.roots]
-        covariance, (half, _) = known.inverse[np.ix_(places, places)], prior_half(roots, strengths[j])
-        for p, R in enumerate(roots):
-            prior = float(np.sum((R @ half) ** 2))
-            unsettled = prior - float(np.sum((R @ covariance) * R))
-            wanted = known.variance * max(unsettled, 1e-8 * prior)
-            factor = wanted / energies[j, p] if energies[j, p] * LARGEST_CHANGE > wanted else LARGEST_CHANGE
-            changed = strengths[j, p] * np.clip(factor, 1.0 / LARGEST_CHANGE, LARGEST_CHANGE)
-            result[j, p] = min(changed, most[j, p])
-    return result
-
-
-def deviance(fit: Expansion, strengths: Array, known: Posterior) -> float:
-    """Minus twice the logarithm of the restricted likelihood of strengths (r, p), up to a constant."""
-    determinant, penalised = 0.0, 0
-    for j in range(len(fit.places)):
-        half, logarithm = prior_half([R[j] for R in fit.roots], strengths[j])
-        determinant += logarithm
-        penalised += half.shape[-1]
-    left = max(fit.equations - (len(fit.N) - penalised), LEAST_LEFT * fit.equations)
-    square = fit.misfit + float(np.sum(strengths * fit.energies()))
-    return left * float(np.log(max(square, np.finfo(float).tiny) / left)) + known.log_determinant - determinant
-
-
-def prior_half(roots: Sequence[Array], strengths: Array) -> tuple[Array, float]:
-    """H (K, k) with S⁺ = H Hᵀ, S (K, K) being the penalty of one branch with strengths (p,), and log|S|₊."""
-    _, sizes, rows = np.linalg.svd(stack(roots, strengths), full_matrices=False)
-    kept = sizes > RELATIVE_RANK * sizes[0]
-    return rows[kept].T / sizes[kept], 2.0 * float(np.log(sizes[kept]).sum())
-
-
-def strongest(fit: Expansion) -> Array:
-    """The largest strengths (r, p) that are of any use: beyond these, only what R_p leaves alone is left."""
-    told = np.stack([fit.N[np.ix_(places, places)] for places in fit.places])
-    each = []
-    for R in fit.roots:
-        free = np.linalg.pinv(R, rcond=RELATIVE_RANK)
-        each.append(np.einsum("jkp,jkl,jlp->j", free, told, free, optimize=True))
-    most = STRONGEST * np.stack(each, axis=-1)
-    return np.where(most > 0.0, most, 1.0)
-
-
-def stack(roots: Sequence[Array], strengths: Array) -> Array:
-    """The root (Σ k_p, K) of all penalties of a branch together, with strengths (p,)."""
-    return np.concatenate([np.sqrt(one) * R for one, R in zip(strengths, roots, strict=True)])
+    covariance, told = fit.own(known.inverse), fit.own(fit.N)
+    roots, inverses = fit.penalties.roots, fit.penalties.inverses
+    posterior = np.stack([np.sum((R @ covariance) * R, axis=(-2, -1)) for R in roots], axis=-1)
+    wanted = known.variance * np.maximum(known.prior_spread - posterior, 1e-8 * known.prior_spread)
+    energies = np.maximum(fit.energies(), wanted / LARGEST_CHANGE)
+    factor = np.maximum(np.divide(wanted, energies, where=energies > 0.0, out=np.ones_like(wanted)), 1 / LARGEST_CHANGE)
+    most = STRONGEST * np.stack([np.sum((told @ R) * R, axis=(-2, -1)) for R in inverses], axis=-1)
+    return np.minimum(strengths * factor, np.where(most > 0.0, most, 1.0))

@@ -166,11 +166,16 @@ class Linearised(Batch):
     def branch_matrices(self) -> Array:
         """The blocks of the Gauss–Newton matrix of each branch with itself, (B·r, 1, q, 1, q)."""
         W0, W1 = self.iterates.W0, self.iterates.W1
-        n, m = W1.shape[-2], W0.shape[-1]
-        N = kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one=True))
+        N = self.data_branch_matrices()
         if self.penalty is not None:
             self.penalty.add_to(N.reshape(*W0.shape[:2], *N.shape[-3::2]))
         return N
+
+    def data_branch_matrices(self) -> Array:
+        """The blocks of the Gauss–Newton matrix of the misfit alone, (B·r, 1, q, 1, q)."""
+        W0, W1 = self.iterates.W0, self.iterates.W1
+        n, m = W1.shape[-2], W0.shape[-1]
+        return kernel.normal_matrix(W0.reshape(-1, 1, m), W1.mT.reshape(-1, n, 1), self._moments(one_by_one=True))
 
     def _moments(self, one_by_one: bool) -> kernel.Moments:
         """The sums over samples that the matrices are made of; values are centred where an offset takes their mean."""

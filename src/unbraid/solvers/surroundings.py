@@ -10,16 +10,15 @@ Beyond the solver's `dense_limit` each branch is looked at by itself, with the o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from unbraid.bases.smoothing import ROUGHNESS, PlacedSmoothing
+from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
-from unbraid.kernels.cross_validation import diagonalise
-from unbraid.kernels.restricted_likelihood import Expansion, Posterior, condition, deviance, update
+from unbraid.kernels.restricted_likelihood import Expansion, Posterior, condition, update
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised
@@ -40,69 +39,48 @@ class Surroundings:
         (r,), the numbers of the branches that are not zero.
     T
         (alive, K, k), a_j = T_j z.
-    sizes
-        (alive,), ‖w1_j‖², which strengths are multiplied by.
     strengths
-        (alive, p), those of the model, times the sizes.
+        (alive, p), those of the model, times ‖w1_j‖².
     """
 
     parts: tuple[Expansion, ...]
     known: tuple[Posterior, ...]
     alive: IndexArray
     T: Array
-    sizes: Array
     strengths: Array
 
     @classmethod
     def of(cls, solver: GaussNewton, at: Linearised) -> Self:
         """The surroundings of a linearised model, from what data say about it."""
-        it, data = at.iterates, solver.samples
+        it = at.iterates
         placement = it.placement
         assert isinstance(placement, PlacedSmoothing) and placement.strength is not None
         (_, n, r), m, K = it.W1.shape, it.W0.shape[-1], it.a.shape[-1]
-        alive = np.flatnonzero(alive_branches(it))
-        roots = [np.broadcast_to(R, (1, r, *R.shape[-2:]))[0, alive] for R in placement.roots]
-        T, T_inverse = roughness_coordinates(roots[ROUGHNESS])
-        misfit = float((lambda j, f: j + at.coupling * f)(*at.misfits())[0])
+        alive, data = np.flatnonzero(alive_branches(it)), solver.samples
         together = r * (n + m + K) <= solver.dense_limit
-        equations = float(count_equations(data)) - n * solver.offset
-        if together:
-            N, count = at.data_matrix[:, alive][:, :, :, alive].copy(), len(alive)
-        else:
-            blocks = at.with_penalty(replace(placement, strength=None)).branch_matrices()
-            N, count = blocks[alive], 1
-            equations -= (len(alive) - 1) * (n + m + K - 2)
-        shape = (len(alive) // count, count)
-        for first, frame in zip(
-            (0, n, n + m), (turning_frames(it.W1.mT)[0, alive], turning_frames(it.W0)[0, alive], T), strict=True
-        ):
-            change_coordinates(N, first, frame.reshape(*shape, *frame.shape[1:]))
-        held = [0, n, n + m] if solver.offset or not data.has_values else [0, n]
-        free = np.setdiff1d(np.arange(n + m + K), held)
-        open_coefficients = slice(len(held) - 2, None)
-        T, T_inverse = T[..., open_coefficients], T_inverse[..., open_coefficients, :]
-        N = N[:, :, free][..., free]
-        z = (T_inverse @ it.a[0, alive, :, None])[..., 0]
+        count = len(alive) if together else 1  # branches of a part
+        rough = placement.select(0).rough_coordinates
+        T = rough.T[alive]
+        frames = turning_frames(it.W1.mT)[0, alive], turning_frames(it.W0)[0, alive], T
+        N = at.data_matrix[:, alive][:, :, :, alive].copy() if together else at.data_branch_matrices()[alive]
+        for first, frame in zip((0, n, n + m), frames, strict=True):
+            change_coordinates(N, first, frame.reshape(-1, count, *frame.shape[1:]))
+        constant = [n + m] if solver.offset or not data.has_values else []
+        free = np.setdiff1d(np.arange(n + m + K), [0, n, *constant])
+        N = N[:, :, free][..., free].reshape(-1, count * len(free), count * len(free))
+        T, z = T[..., len(constant) :], (rough.inverse[alive] @ it.a[0, alive, :, None])[:, len(constant) :, 0]
+        penalties = rough.penalties.take(alive).on(slice(len(constant), None))
         places = np.arange(count * len(free)).reshape(count, -1)[:, -z.shape[-1] :]
-        roots = [R @ T for R in roots]
-        sizes = np.sum(it.W1[0][:, alive] ** 2, axis=0)
-        strengths = placement.strength[0, alive] * sizes[:, None]
-        flat = count * len(free)
-        parts = [
-            Expansion(
-                N[k].reshape(flat, flat),
-                misfit,
-                max(equations, 1.0),
-                places,
-                z[k * count : (k + 1) * count],
-                tuple(R[k * count : (k + 1) * count] for R in roots),
-            )
-            for k in range(shape[0])
-        ]
-        known = [
-            condition(part, own) for part, own in zip(parts, np.split(strengths, max(shape[0], 1)), strict=True)
-        ]
-        return cls(tuple(parts), tuple(known), alive, T, sizes, strengths)
+        jacobian, values = (float(one[0]) for one in at.misfits())
+        equations = count_equations(data) - n * solver.offset - (len(alive) - count) * len(free)
+        strengths = placement.strength[0, alive] * np.sum(it.W1[0][:, alive] ** 2, axis=0)[:, None]
+        parts, known = [], []
+        for k, matrix in enumerate(N):
+            own = slice(k * count, (k + 1) * count)
+            squares = jacobian + at.coupling * values
+            parts.append(Expansion(matrix, squares, max(equations, 1.0), places, z[own], penalties.take(own)))
+            known.append(condition(parts[-1], strengths[own]))
+        return cls(tuple(parts), tuple(known), alive, T, strengths)
 
     def _by_part(self) -> list[tuple[Expansion, Array, Posterior]]:
         own = np.split(self.strengths, len(self.parts))
@@ -113,12 +91,12 @@ class Surroundings:
         result = strength.copy()
         if len(self.alive):
             every = np.concatenate([update(*one) for one in self._by_part()])
-            result[0, self.alive] = every / self.sizes[:, None]
+            result[0, self.alive] *= every / self.strengths
         return result
 
     def deviance(self) -> float:
         """Minus twice the logarithm of the restricted likelihood; with branches one by one, the mean of theirs."""
-        return float(np.mean([deviance(*one) for one in self._by_part()])) if self.parts else np.inf
+        return float(np.mean([one.deviance for one in self.known])) if self.known else np.inf
 
     @property
     def variance(self) -> float:
@@ -165,12 +143,6 @@ class Surroundings:
 def alive_branches(iterates: Iterates) -> BoolArray:
     """Which branches of a batch of one are not zero, (r,)."""
     return np.any(iterates.W1[0] != 0.0, axis=0) & np.any(iterates.a[0] != 0.0, axis=-1)
-
-
-def roughness_coordinates(roots: Array) -> tuple[Array, Array]:
-    """T (r, K, K) and its inverses, of the roots (r, k, K) of the penalty on roughness."""
-    T = np.stack([diagonalise(R)[0] for R in roots]) if len(roots) else np.zeros((0, *roots.shape[-1:] * 2))
-    return T, np.linalg.inv(T)
 
 
 def count_equations(samples: SampleSet) -> int:
