@@ -68,6 +68,10 @@ class Basis(ABC):
         """Whether the strength of its smoothing is to be chosen from the data, after a search in `searched`."""
         return False
 
+    def for_samples(self, samples: int) -> Basis:
+        """What takes its place where it is a default, and more than enough for so few samples."""
+        return self
+
     def searched(self) -> Basis:
         """The basis to search in: another one where settings of this one are still to be chosen from the data."""
         return self

@@ -36,6 +36,8 @@ from unbraid.kernels.restricted_likelihood import Penalties
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
+LEAST_DEGREE = 3
+"""Of splines with a penalty on their highest derivative: below it, on a second derivative that jumps."""
 PENALTIES, ROUGHNESS = 3, 2
 """How many penalties a branch has: on its line, its bend and its roughness; and which of them is the last."""
 EVEN = 1e-9
@@ -79,7 +81,7 @@ class SmoothingSpline(SplineBasis):
     smoothing: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole("degree", self.degree, 3)
+        check_whole("degree", self.degree, LEAST_DEGREE)
         check_whole("df", self.df, 1)
         if self.df < self.degree:
             raise SettingError(
@@ -92,6 +94,13 @@ class SmoothingSpline(SplineBasis):
     @property
     def smoothing_open(self) -> bool:
         return self.smoothing is None
+
+    def for_samples(self, samples: int) -> Basis:
+        df = min(self.df, samples // 2)
+        if df >= LEAST_DEGREE:
+            return replace(self, df=df, degree=min(self.degree, df))
+        df = max(samples - 1, 1)
+        return BSpline(df, degree=min(3, df))
 
     def searched(self) -> Basis:
         return BSpline(min(SEARCHED_DF, self.df)) if self.smoothing is None else self

@@ -34,6 +34,7 @@ FEW_STEPS = 20
 
 def check_fit(problem: Problem, request: Request) -> None:
     """Refuse what cannot work, or will not fit into memory, before anything is begun."""
+    request = request.for_problem(problem)
     request.check(problem)
     check_plan(problem, request)
 
@@ -42,7 +43,8 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
     lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
-    case = Case.of(sizes.problem(problem.on(session.client)).counting(), request.in_sizes(sizes))
+    counting = sizes.problem(problem.on(session.client)).counting()
+    case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
@@ -73,7 +75,7 @@ class Setup:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
         samples = sample_set(problem, case.units)
-        basis = request.basis_used if method.polish is None else request.basis_used.searched()
+        basis = request.basis_searched
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)

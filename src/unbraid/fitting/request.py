@@ -97,6 +97,17 @@ class Request:
         return self.method_used.basis if self.basis is None else self.basis
 
     @property
+    def basis_searched(self) -> Basis:
+        """The basis of the search, and of the polish where there is one."""
+        return self.basis_used if self.method_used.polish is None else self.basis_used.searched()
+
+    def for_problem(self, problem: Problem) -> Request:
+        """What was asked for with a basis that is not too large for the samples, where none was asked for."""
+        if self.basis is not None or not isinstance(problem, Problem):
+            return self
+        return replace(self, basis=self.basis_used.for_samples(problem.S))
+
+    @property
     def compression_used(self) -> bool | None:
         """Whether Jacobians are compressed; None: where it pays."""
         return self.compress if self.method_used.compressible and self.init is None else False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unbraid.bases import Basis, BSpline, PiecewiseLinear
+from unbraid.bases import Basis, BSpline, PiecewiseLinear, SmoothingSpline
 from unbraid.bases.projection import Projection
 from unbraid.data.sample_set import SampleSet
 from unbraid.errors import check_number
@@ -155,13 +155,13 @@ def default(
     max_steps: int = 300,
     max_seconds: float | None = None,
 ) -> AlternatingMethod:
-    """What `decouple` uses without a method: short runs of CMTF-BSD, then Gauss–Newton on the promising ones.
+    """What `decouple` uses without a method: short runs of CMTF-BSD, Gauss–Newton on the promising ones, smoothing.
 
     Parameters
     ----------
     coupling
         λ, a number or a `GrowingCoupling`. None: 0.1, and where a `SmoothingSpline` chooses its smoothing from the
-        data, λ as well, in the end, by how far values and Jacobians are off the model.
+        data, as it does by default, λ as well in the end, by how far values and Jacobians are off the model.
     max_sweeps, tolerance
         Stopping rules of the sweeps. `max_sweeps` is 40 by default, or 300 without polish.
     evenness
@@ -177,7 +177,9 @@ def default(
 
     Notes
     -----
-    The sweeps have the anchored step and a free output offset, in balanced units.
+    The sweeps have the anchored step and a free output offset, in balanced units. Branches are penalised splines,
+    `SmoothingSpline()`, of fewer knots where samples are few; search and polish are in `BSpline(12)`, and the best start
+    goes on from there. Without polish that is the basis throughout.
     """
     check_number("evenness", evenness, 0.0, 1.0)
     sweeps = max_sweeps if max_sweeps is not None else SEARCH_SWEEPS if polish else 300
@@ -185,7 +187,7 @@ def default(
         name="default",
         coupling=FixedCoupling(0.1, open=True) if coupling is None else as_coupling(coupling),
         stopping=Stopping(sweeps, tolerance, max_seconds=max_seconds),
-        basis=BSpline(df=12, degree=3),
+        basis=SmoothingSpline() if polish else BSpline(df=12, degree=3),
         anchored=True,
         normalised=True,
         offset=True,

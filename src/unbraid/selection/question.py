@@ -56,7 +56,8 @@ class Question:
         if grid.couplings is not None:
             couplings = [as_coupling(one) for one in as_list("couplings", grid.couplings)]
         ranks = None if grid.ranks is None else as_list("ranks", grid.ranks)
-        return cls(ranks, bases_to_try(request.basis_used, grid.dfs, grid.degrees), couplings, request, folds)
+        basis = request.basis_searched if request.basis is None else request.basis
+        return cls(ranks, bases_to_try(basis, grid.dfs, grid.degrees), couplings, request, folds)
 
     @property
     def method(self) -> Method:
