@@ -21,6 +21,7 @@ from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.workers import workers_for
 from unbraid.selection.select import fit_best_rank
+from unbraid.selection.supported import fit_supported_rank
 
 
 def decouple(
@@ -47,10 +48,12 @@ def decouple(
     problem
         The samples.
     rank
-        r, how many branches. "auto": as many as `select` recommends with the same settings and half the starts; its
-        reason is the first of the fit's notes.
+        r, how many branches. "auto": as many as the data support, from fits of rank 1, 2, … with half the starts; with a
+        basis or a method whose smoothing is not chosen from the data, as many as `select` recommends. The reason is the
+        first of the fit's notes.
     basis
-        What the branches are made of; the method's own if None.
+        What the branches are made of. None: the method's own, which for the default solver is a `SmoothingSpline` that
+        chooses from the data how smooth each branch is, and leaves out branches which the data do not support.
     constraint
         One for all branches, or a sequence with one (or None) per branch.
     method
@@ -113,5 +116,6 @@ def decouple(
     journal = journal_at(checkpoint, problem, rng, {**request.settings(), "cluster": client is not None})
     with Session.open(journal, rng, callback, workers_for(1, client)) as session:
         if request.rank == "auto":
-            return fit_best_rank(problem, request, session)
+            find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
+            return find(problem, request, session)
         return fit_rank(problem, request, session)

@@ -1,8 +1,8 @@
 """The units a fit is made in, so that results do not depend on the user's, and how samples are brought into them.
 
-Inputs are centred and divided by their standard deviation, outputs divided by the root mean square
-of their Jacobian in those inputs: z = (x - center) / x_scale, y = f / f_scale. The model is given back
-in the user's units. A shift of x is no change of the model's form: it moves the branches' knots.
+Inputs are centred and divided by their standard deviation (with long tails, by that of their bulk), outputs divided by
+the root mean square of their Jacobian in those inputs: z = (x - center) / x_scale, y = f / f_scale. The model is given
+back in the user's units. A shift of x is no change of the model's form: it moves the branches' knots.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs, mean, outputs, variance, weighted_sums
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray, spread_out
 
 CONSTANT_SHARE = 1e-6
 """The unit of an input that does not vary, as a share of it where it is large: 1 would be lost in its rounding."""
+BULK, BULK_WIDTH = (0.1, 0.9), 2.563
+"""Quantiles between which the bulk of an input lies, and how far apart they are where it is standard normal."""
+FAR = 3.0
+"""The largest ratio of an input's unit to what the bulk alone would make of it."""
+BULK_SAMPLES = 2048
+"""So many samples say where the bulk lies."""
 WRITTEN_OUT_ENTRIES = 1 << 18
 """Entries of a block up to which the scales of its rows are written out."""
 
@@ -40,7 +46,7 @@ class Units:
     def balanced(cls, problem: Problem) -> Self:
         """Units in which inputs have unit spread and outputs unit slope."""
         center = mean(problem, inputs)
-        spread = np.sqrt(variance(problem, center, inputs))
+        spread = held_by_bulk(problem, np.sqrt(variance(problem, center, inputs)))
         far = np.abs(center)
         x_scale = positive(spread, otherwise=np.maximum(1.0, CONSTANT_SHARE * far), noise=far)
         if problem.J is not None:
@@ -49,6 +55,19 @@ class Units:
         else:
             f_scale = np.sqrt(variance(problem, mean(problem, outputs), outputs))
         return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
+
+
+def held_by_bulk(problem: Problem, spread: Array) -> Array:
+    """The spreads (m,) of the inputs, no larger than `FAR` times what they would be if only their bulk counted.
+
+    The bulk lies between two quantiles of some samples; a factor from these quantiles to the standard deviation is that
+    of the normal distribution. Far points count as all others do, but do not set the unit in which the others are seen.
+    """
+    some = spread_out(problem.S, BULK_SAMPLES) if problem.S > BULK_SAMPLES else slice(None)
+    X = problem.X[some] if problem.home is None else problem.take(some).X
+    low, high = np.quantile(np.asarray(X, dtype=np.float64), BULK, axis=0)
+    bulk = (high - low) / BULK_WIDTH
+    return np.where(bulk > 0.0, np.minimum(spread, FAR * bulk), spread)
 
 
 def positive(scale: Array, otherwise: Array | float, noise: Array | float) -> Array:

@@ -41,7 +41,8 @@ class Case:
         jacobian_error, output_errors = errors_on(problem, model)
         summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
         status = ending(problem, best.status if found.cut is None else found.cut)
-        unknowns = request.unknowns(problem)
+        smoothing = found.smoothing
+        unknowns = request.unknowns(problem) if smoothing is None else round(float(smoothing.freedom.sum()))
         return Fit(
             model=model,
             status=status,
@@ -54,9 +55,10 @@ class Case:
             method=method.name,
             basis=basis,
             constraints=request.constraints,
-            notes=notes_on(problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors)),
+            notes=notes_on(problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors, smoothing)),
             problem=problem,
             asked=request,
+            smoothing=smoothing,
         )
 
 

@@ -101,6 +101,11 @@ class Request:
         """The basis of the search, and of the polish where there is one."""
         return self.basis_used if self.method_used.polish is None else self.basis_used.searched()
 
+    @property
+    def chooses_smoothing(self) -> bool:
+        """Whether smoothing is chosen from the data, after the polish."""
+        return self.method_used.polish is not None and self.basis_used.smoothing_open
+
     def for_problem(self, problem: Problem) -> Request:
         """What was asked for with a basis that is not too large for the samples, where none was asked for."""
         if self.basis is not None or not isinstance(problem, Problem):

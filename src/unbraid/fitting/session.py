@@ -22,6 +22,7 @@ from unbraid.data.dask_blocks import Held
 from unbraid.data.problem import Problem
 from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
+from unbraid.results.smoothing import Smoothing
 from unbraid.runtime.cluster_waits import told_of_losses
 from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
@@ -51,6 +52,8 @@ class Found:
         What cut the work short, Ctrl-C or the time limit, or None.
     basis
         What the branches of the runs are made of; None: what the search was made in.
+    smoothing
+        What was chosen from the data, where that has been done.
     """
 
     runs: tuple[Run, ...] = ()
@@ -58,6 +61,7 @@ class Found:
     level: int = 0
     cut: Status | None = None
     basis: Basis | None = None
+    smoothing: Smoothing | None = None
 
     @property
     def best(self) -> Run:
@@ -71,7 +75,7 @@ class Found:
 
     def narrow(self, best: Run, level: int, cut: Status | None) -> Found:
         """Only the best run goes on, on a level of the samples."""
-        return Found((best,), self.starts or self.runs, level, cut, self.basis)
+        return Found((best,), self.starts or self.runs, level, cut, self.basis, self.smoothing)
 
     def interrupted(self) -> Found | None:
         """The same, cut short by Ctrl-C; None where there is nothing yet."""

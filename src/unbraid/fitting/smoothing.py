@@ -26,6 +26,7 @@ from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
+from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
@@ -132,7 +133,7 @@ class ChooseSmoothing:
         after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
         if cut is None:
             after = replace(after, best=with_reaches(final, after.best))
-        return replace(found, runs=(after,), cut=cut)
+        return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class Standing:
     around: Surroundings
     branches: int
     equations: int
+    coupling: float | None
     score: float
 
     @classmethod
@@ -151,10 +153,17 @@ class Standing:
         solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
         around = Surroundings.of(solver, solver.linearised(iterates))
         equations = count_equations(data)
-        score = score_of(around.misfit, float(around.freedom(iterates.W0.shape[1]).sum()), equations)
-        if data.has_jacobians and data.has_values:
+        branches, both = iterates.W0.shape[1], data.has_jacobians and data.has_values
+        score = score_of(around.misfit, float(around.freedom(branches).sum()), equations)
+        if both:
             score -= data.size * data.n / equations * math.log(coupling)
-        return cls(around, iterates.W0.shape[1], equations, score)
+        return cls(around, branches, equations, coupling if both else None, score)
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """What was chosen, for the user."""
+        freedom = self.around.freedom(self.branches)
+        return Smoothing(freedom, self.coupling, 1.0 - float(freedom.sum()) / self.equations, self.score)
 
     def least(self) -> int:
         """The number of the branch whose loss costs least."""

@@ -15,6 +15,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
+from unbraid.results.smoothing import Smoothing
 from unbraid.runtime.files import StrPath
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ class Fit:
         `without_problem`.
     asked
         The arguments of `decouple`, to repeat the fit; None where it came about in another way.
+    smoothing
+        What was chosen from the data: degrees of freedom of each branch, λ, what is left for noise. None where nothing
+        was open, and where the fit is exact.
     """
 
     model: DecoupledModel
@@ -107,6 +111,7 @@ class Fit:
     notes: tuple[str, ...] = field(default=())
     problem: Problem | None = None
     asked: Request | None = None
+    smoothing: Smoothing | None = None
 
     def without_problem(self) -> Fit:
         """The fit without its samples, for where they are too large to keep."""
@@ -158,6 +163,19 @@ class Fit:
             return some
         return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
 
+    @property
+    def noise(self) -> str:
+        """What the fit takes for noise, in words: the spread of what it leaves of values and of slopes."""
+        if self.smoothing is None:
+            return "noise not estimated"
+        found = []
+        if self.output_errors is not None:
+            several = self.smoothing.noise(self.output_errors)
+            found.append(f"{', '.join(f'{one:.2g}' for one in several[:6])}{', …' if len(several) > 6 else ''} % of values")
+        if self.jacobian_error is not None:
+            found.append(f"{100.0 * float(self.smoothing.noise(np.sqrt(self.jacobian_error))):.2g} % of slopes")
+        return f"noise {' and '.join(found)}"
+
     def __repr__(self) -> str:
         errors = []
         if self.jacobian_error is not None:
@@ -170,6 +188,7 @@ class Fit:
             f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
             f"  model   {self.model!r}",
             f"  method  {self.method}, {self.basis!r}",
+            *([] if self.smoothing is None else [f"  chosen  {self.smoothing}; {self.noise}"]),
             f"  starts  {self.agreement}",
             f"  status  {self.status.name}: {self.status.advice}",
         ]

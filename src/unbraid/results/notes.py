@@ -14,6 +14,7 @@ from unbraid.results.contradictions import describe_contradiction
 from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
+from unbraid.results.smoothing import Smoothing
 from unbraid.runtime.text import clean_name
 
 UNEXPLAINED = 100.0 * 0.5**0.5
@@ -25,11 +26,17 @@ GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 
 
 class Shown(NamedTuple):
-    """A model and its errors, Error(J) and (n,) output errors in %."""
+    """A model and its errors, Error(J) and (n,) output errors in %, and what was chosen from the data."""
 
     model: DecoupledModel
     jacobian_error: float | None
     output_errors: Array | None
+    smoothing: Smoothing | None = None
+
+    @property
+    def superfluous(self) -> list[int]:
+        """The branches that carry nothing, because data do not support them."""
+        return [] if self.smoothing is None else [int(j) for j in np.flatnonzero(self.smoothing.freedom == 0.0)]
 
 
 def notes_on(
@@ -39,7 +46,7 @@ def notes_on(
     status: Status,
     shown: Shown,
 ) -> tuple[str, ...]:
-    """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias."""
+    """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias, or how many it uses."""
     contradiction = describe_contradiction(problem, shown.model)
     errors = notes_on_errors(problem, shown.jacobian_error, shown.output_errors)
     return tuple(
@@ -49,7 +56,7 @@ def notes_on(
             notes_on_data(problem, status),
             notes_on_unknowns(problem, coefficients),
             errors if contradiction is None else [],
-            notes_on_starts(starts, status),
+            notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
         )
         for note in notes
     )
@@ -91,6 +98,16 @@ def notes_on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
             f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "
             "about new points: use a smaller df, fewer branches, or more samples."
         )
+
+
+def notes_on_branches(shown: Shown) -> Iterator[str]:
+    """A note where data do not support all branches."""
+    which, rank = [j + 1 for j in shown.superfluous], shown.model.rank
+    several = f"Branches {', '.join(map(str, which))} carry" if len(which) > 1 else f"Branch {which[0]} carries"
+    yield (
+        f"{several} nothing: the data support {rank - len(which)} of {rank} branches, and the others were left out. "
+        f"rank={rank - len(which)} gives the same model."
+    )
 
 
 def notes_on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
