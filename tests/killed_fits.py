@@ -19,8 +19,8 @@ import numpy as np
 
 import unbraid as ub
 from unbraid.bases.splines import PlacedSpline
+from unbraid.data.fingerprint import marks_of
 from unbraid.fitting import checkpoint
-from unbraid.fitting.fingerprint import marks_of
 from unbraid.methods.base import Polish
 from unbraid.runtime.files import replacing
 

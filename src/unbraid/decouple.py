@@ -12,7 +12,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit, fit_rank
-from unbraid.fitting.request import Request, check_problem, seed_of
+from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -34,6 +34,7 @@ def decouple(
     polish: bool | None = None,
     starts: int = 16,
     init: DecoupledModel | None = None,
+    continuation: Continuing = "auto",
     rng: int | np.random.Generator | None = None,
     client: Any = None,
     callback: Callback | None = None,
@@ -65,6 +66,10 @@ def decouple(
         How many random starts; the best one counts.
     init
         A model to start from, instead of random starts.
+    continuation
+        How branches go on beyond the range of their inputs. "linear": as straight lines. "polynomial": first, for an
+        eighth of the range, as the polynomial that each ends with. "auto": like that, but only as far as the
+        data determine the polynomial. Methods without polish, and fits that are cut short, go on linearly.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
     client
@@ -108,6 +113,7 @@ def decouple(
         polish=polish,
         starts=starts,
         init=init,
+        continuation=continuation,
         seed=seed_of(rng),
         compress=compress,
         max_memory=max_memory,

@@ -15,6 +15,7 @@ from unbraid.data.checks import check_finite, numbers
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
+from unbraid.fitting.request import Continuing
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
 from unbraid.results.contradictions import CONTRADICTION
@@ -57,6 +58,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether Gauss–Newton steps follow the method's sweeps. None: yes for the default solver only.
     starts
         How many random starts; the best one counts.
+    continuation
+        How branches go on beyond the range of their inputs, as in `decouple`: ``"auto"``, ``"linear"`` or
+        ``"polynomial"``.
     random_state
         None, a seed or a NumPy `RandomState`. The same seed gives the same model.
 
@@ -97,6 +101,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         method: Method | None = None,
         polish: bool | None = None,
         starts: int = 16,
+        continuation: Continuing = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.rank: Any = rank
@@ -106,6 +111,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.polish = polish
         self.starts = starts
+        self.continuation = continuation
         self.random_state = random_state
 
     model_: DecoupledModel
@@ -145,6 +151,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             method=self.method,
             polish=self.polish,
             starts=self.starts,
+            continuation=self.continuation,
             rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         self.fit_, self.model_ = fit.without_problem(), fit.model  # a pickle should not hold the training data

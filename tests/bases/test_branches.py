@@ -80,9 +80,9 @@ def random_branch(basis: Basis, seed: int) -> FittedBranch:
     return FittedBranch(basis, basis.place(u), random_a(basis, seed))
 
 
-@pytest.mark.parametrize("basis", [basis for basis in BASES if basis.continued_degree == 1], ids=repr)
+@every_basis
 @given(seed=seeds, beyond=st.floats(1e-3, 1e3))
-def test_a_branch_continues_linearly_outside_its_domain(basis: Basis, seed: int, beyond: float) -> None:
+def test_a_branch_without_reach_continues_linearly_outside_its_domain(basis: Basis, seed: int, beyond: float) -> None:
     branch = random_branch(basis, seed)
     edges = np.array(branch.domain)
     value, slope = branch(edges), branch.derivative(edges)

@@ -1,22 +1,18 @@
-"""Penalised splines: the penalty, its strength, and what a branch does beyond the range of its samples."""
+"""Penalised splines: the penalty and its strength."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unbraid as ub
-from registry import CONSTRAINTS, seeds
-from unbraid.bases.constraints import Constraint
+from registry import seeds
 from unbraid.bases.projection import Projection
 from unbraid.bases.smoothing import PlacedSmoothing
-from unbraid.kernels.arrays import Array
-from unbraid.results.branch import FittedBranch, first_negative
 
 # The penalty.
 
@@ -100,93 +96,3 @@ def test_a_placement_keeps_strengths_beside_its_knots() -> None:
     merged = placed.merged(np.array([False, True]), settled)
     np.testing.assert_array_equal(np.asarray(merged.strength), [[4.0] * 3, strength[1]])
     assert isinstance(settled.moved(np.full((2, 3), 2.0), np.zeros((2, 3))), PlacedSmoothing)
-
-
-# Beyond the range.
-
-
-def random_branch(seed: int, constraint: Constraint | None = None, degree: int = 5) -> FittedBranch:
-    rng = np.random.default_rng(seed)
-    basis = ub.SmoothingSpline(9, degree, smoothing=0.0)
-    placed = basis.place(rng.standard_normal(50))
-    a = Projection.onto([constraint]).feasible(placed.select((None, None)), rng.standard_normal((1, 1, basis.size)))
-    return FittedBranch(basis, placed, a[0, 0])
-
-
-def beyond(branch: FittedBranch, share: float = 1.0) -> Array:
-    """Points on both sides of the domain, up to a share of its length away, in order."""
-    low, high = branch.domain
-    far = np.linspace(0.0, share * (high - low), 201)
-    return np.stack([low - far, high + far])
-
-
-@pytest.mark.parametrize("degree", [3, 4, 5])
-@given(seed=seeds)
-def test_a_branch_without_shape_goes_on_as_a_polynomial_of_one_degree_less(degree: int, seed: int) -> None:
-    branch = random_branch(seed, degree=degree)
-    assume(not any(branch.certified(one) for one in CONSTRAINTS if one.order > 0))
-    for u, end in zip(beyond(branch, 0.124), branch.domain, strict=True):
-        taylor = [
-            float(branch.placement.design(np.array([end]), k)[0] @ branch.coordinates) / math.factorial(k)
-            for k in range(degree)
-        ]
-        expected = np.polynomial.polynomial.polyval(u - end, taylor)
-        np.testing.assert_allclose(branch(u), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("degree", [3, 5])
-@pytest.mark.parametrize("constraint", [one for one in CONSTRAINTS if one.order > 0], ids=repr)
-@given(seed=seeds)
-def test_the_polynomial_goes_on_for_as_long_as_it_has_the_shape(constraint: Constraint, degree: int, seed: int) -> None:
-    branch = random_branch(seed, constraint, degree)
-    low, high = branch.domain
-    for continuation, outwards in zip(branch.continuations, (-1.0, 1.0), strict=True):
-        full = 0.125 * (high - low)
-        assert 0.0 <= continuation.reach <= full
-        shape = constraint.sign * np.polynomial.Polynomial(continuation.powers).deriv(constraint.order)
-        kept = shape(outwards * np.linspace(0.0, continuation.reach, 400))
-        assert kept.min() >= -1e-9 * np.abs(kept).max()
-
-
-@pytest.mark.parametrize(
-    ("powers", "first"), [([1.0, -2.0], 0.5), ([1.0, 0.0, 1.0], 1.0), ([-1.0], 0.0), ([0.0, -1.0], 0.0), ([2.0], 1.0)]
-)
-def test_the_first_place_where_a_polynomial_is_negative(powers: list[float], first: float) -> None:
-    assert first_negative(np.array(powers), 1.0) == pytest.approx(first)
-
-
-@given(seed=seeds)
-def test_slopes_beyond_the_range_are_those_of_the_values(seed: int) -> None:
-    branch = random_branch(seed)
-    for u in beyond(branch):
-        middle, h = 0.5 * (u[1:] + u[:-1]), u[1:] - u[:-1]
-        differences = (branch(u[1:]) - branch(u[:-1])) / h
-        bent = np.abs(branch.derivative(u, 2)).max() * np.abs(h).max()  # where it stops bending within a step
-        scale = np.abs(differences).max()
-        np.testing.assert_allclose(branch.derivative(middle), differences, rtol=0, atol=bent + 1e-9 * scale)
-
-
-@pytest.mark.parametrize("constraint", [one for one in CONSTRAINTS if one.order > 0], ids=repr)
-@given(seed=seeds)
-def test_shapes_go_on_beyond_the_range(constraint: Constraint, seed: int) -> None:
-    branch = random_branch(seed, constraint)
-    low, high = beyond(branch)
-    inside = np.linspace(*branch.domain, 100)
-    u = np.concatenate([low[::-1], inside[1:-1], high])
-    slopes = constraint.sign * branch.derivative(u)
-    tolerance = 1e-10 * (np.abs(slopes).max() + 1e-300)
-    if constraint.order == 1:
-        assert slopes.min() >= -tolerance
-    else:
-        assert np.diff(slopes).min() >= -tolerance
-
-
-def test_far_away_a_branch_is_a_straight_line() -> None:
-    branch = random_branch(3)
-    u = np.array([-1e6, -1e5, 1e5, 1e6])
-    np.testing.assert_array_equal(branch.derivative(u, 2), 0.0)
-    slopes = branch.derivative(u)
-    assert slopes[0] == slopes[1]
-    assert slopes[2] == slopes[3]
-    assert np.isnan(branch(np.nan))
-    assert np.isnan(branch.derivative(np.nan))

@@ -14,7 +14,8 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.smoothing import ROUNDS, STEPS, LinearModel, balance_noise, choose_strengths
+from unbraid.fitting.continuation import coefficient_covariances
+from unbraid.fitting.smoothing import ROUNDS, STEPS, balance_noise, choose_strengths
 from unbraid.kernels.cross_validation import GAMMA, trial_strengths
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
@@ -190,17 +191,8 @@ def test_covariances_are_those_of_a_penalised_regression() -> None:
     a = V @ D.T @ y
     left = np.sum((y - D @ a) ** 2) + np.sum(problem.J[:, 0, 1] ** 2)  # the second column of J is not modelled
     sigma = left / (60 * 3 - 2 - np.trace(V @ D.T @ D))
-    found = LinearModel.at(solver, Iterates(W0, W1, placement, a[None, None])).covariances(penalty[None, None])[0, 0]
+    [found] = coefficient_covariances(solver, Iterates(W0, W1, placement, a[None, None]))
     np.testing.assert_allclose(found, sigma * V, rtol=1e-6, atol=1e-9 * np.abs(sigma * V).max())
-
-
-@pytest.mark.parametrize(("noise", "far"), [(0.0, True), (0.5, False)])
-def test_a_branch_goes_on_as_a_polynomial_only_where_noise_lets_it_be_known(noise: float, far: bool) -> None:
-    problem, _ = noisy_trig(noise)
-    fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), starts=4, rng=0)
-    shares = np.concatenate([branch.placement.reaches() for branch in fit.model.branches])  # type: ignore[attr-defined]
-    assert np.all((shares >= 0.0) & (shares <= 0.125))
-    assert (np.median(shares) > 0.1) == far
 
 
 def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:

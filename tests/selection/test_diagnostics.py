@@ -110,7 +110,7 @@ def test_a_model_goes_into_the_solvers_units_and_back() -> None:
     units = Units.balanced(moved)
     one = in_solver_units(model, units)
     again = in_user_units(
-        units, one.W0[0], one.W1[0], FittedBranches(ub.BSpline(12), one.placement.select(0), one.a[0])
+        units, one.W0[0], one.W1[0], FittedBranches(ub.BSpline(12), one.placement.select(0), one.a[0], np.zeros((3, 2)))
     )
     np.testing.assert_allclose(again(moved.X) + model.bias, model(moved.X), atol=1e-10)
 

@@ -33,8 +33,9 @@ class Basis(ABC):
 
     @property
     def continued_degree(self) -> int:
-        """Beyond its domain a branch goes on as its Taylor polynomial of this degree, for as far as its placement's
-        `reaches` say, and from there linearly.
+        """The degree of the Taylor polynomial as which a branch can go on beyond its domain; 1: linearly at once.
+
+        How far it is followed is the branch's `reach`. A basis of a higher degree than 2 has as many derivatives.
         """
         return 1
 
@@ -185,10 +186,6 @@ class Placement(ABC):
         N (..., r, K, r, K), b (..., r, K), the sum of squares (...) of the data and how many they are.
         """
         return None
-
-    def reaches(self) -> Array:
-        """How far below and above its domain, in shares of its length, a function goes on as a polynomial: (..., 2)."""
-        return 0.0 * self.domain()
 
     def of_samples(self, placed_on: int, samples: int) -> Self:
         """The placement for all `samples`, where it was placed on `placed_on` of them: sums over samples grow."""

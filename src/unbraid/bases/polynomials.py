@@ -37,6 +37,10 @@ class Polynomial(RangeBasis):
     def of_size(self, size: int) -> Self:
         return replace(self, degree=size - 1)
 
+    @property
+    def continued_degree(self) -> int:
+        return self.degree
+
     def functions(self, t: Array, derivative: int = 0) -> Array:
         return legendre(t, self.degree, derivative)
 

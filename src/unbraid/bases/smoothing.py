@@ -7,7 +7,7 @@ A branch of degree d minimises its misfit plus α Ω, with
 over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
 range. The highest derivative there is, because slopes are what most is known of, and because what it leaves alone,
 polynomials of degree d - 1, is how a branch goes on beyond its range (the continuation of least Ω), for as far as
-data support it. Knots are even, and then its matrix is the same for all branches; where inputs have long tails and
+data support it (`fitting.continuation`). Knots are even, and then its matrix is the same for all branches; where inputs have long tails and
 knots lie wider there (`kernels.knots`), derivatives are taken in units of the local distance of knots.
 
 α is given, or chosen from the data. In sweeps that is done by generalised cross-validation of the branch's slopes and
@@ -19,7 +19,7 @@ a branch which data do not support vanishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
@@ -34,8 +34,6 @@ from unbraid.kernels.cross_validation import cross_validate, diagonalise
 from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.restricted_likelihood import Penalties
 
-REACH = 0.125
-"""How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
 LEAST_DEGREE = 3
 """Of splines with a penalty on their highest derivative: below it, on a second derivative that jumps."""
 PENALTIES, ROUGHNESS = 3, 2
@@ -61,12 +59,6 @@ class SmoothingSpline(SplineBasis):
     smoothing
         α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
         for each branch by restricted likelihood of the whole fit.
-
-    Notes
-    -----
-    Beyond the range of its inputs a branch goes on as a polynomial of degree d - 1 for up to an eighth of that range,
-    as far as noise lets the polynomial be known and certified shapes go on, and then linearly; other bases continue
-    linearly at once.
 
     Examples
     --------
@@ -120,9 +112,7 @@ class SmoothingSpline(SplineBasis):
         return PlacedSmoothing(breakpoints(u, self.df - self.degree + 1, 1.0), self.degree, strength)
 
     def placement_from(self, arrays: dict[str, Array]) -> PlacedSmoothing:
-        breakpoints, continued = arrays["breakpoints"], arrays["continued"]
-        beyond = np.array([breakpoints[0] - continued[0], continued[1] - breakpoints[-1]])
-        return PlacedSmoothing(breakpoints, self.degree, reach=np.clip(beyond / np.ptp(breakpoints), 0.0, REACH))
+        return PlacedSmoothing(arrays["breakpoints"], self.degree)
 
 
 @dataclass(frozen=True)
@@ -134,22 +124,13 @@ class PlacedSmoothing(PlacedSpline):
     strength
         (..., 3), of the penalties on line, bend and roughness: α S, S being how many samples there are. None: to be
         chosen.
-    reach
-        (..., 2), the `reaches`; None: the eighth of the domain that is the most.
     """
 
     strength: Array | None = None
-    reach: Array | None = None
-
-    def arrays(self) -> dict[str, Array]:
-        length = np.ptp(self.breakpoints, axis=-1, keepdims=True)
-        return {**super().arrays(), "continued": self.domain() + self.reaches() * length * np.array([-1.0, 1.0])}
-
-    def reaches(self) -> Array:
-        return np.full_like(self.domain(), REACH) if self.reach is None else self.reach
 
     def select(self, index: Any) -> Self:
-        return self._beside(super().select(index), lambda one: one[index])
+        strength = None if self.strength is None else self.strength[index]
+        return replace(super().select(index), strength=strength)
 
     def merged(self, which: BoolArray, other: Self) -> Self:
         strength = None
@@ -163,12 +144,7 @@ class PlacedSmoothing(PlacedSpline):
         return replace(super().joined(others), strength=strength)
 
     def moved(self, scale: Array, shift: Array) -> Self:
-        return self._beside(super().moved(scale, shift), lambda one: one)
-
-    def _beside(self, placed: Self, taken: Callable[[Array], Array]) -> Self:
-        """A placement that has new knots only, with what `taken` makes of strength and reach of this one."""
-        strength, reach = (None if one is None else taken(one) for one in (self.strength, self.reach))
-        return replace(placed, strength=strength, reach=reach)
+        return replace(super().moved(scale, shift), strength=self.strength)
 
     def loosened(self, samples: int) -> Self:
         if self.strength is None:

@@ -83,6 +83,10 @@ class BSpline(SplineBasis):
         if self.of not in ("value", "slope"):
             raise SettingError(f"of must be 'value' or 'slope', got {shown(self.of)}.")
 
+    @property
+    def continued_degree(self) -> int:
+        return self.degree
+
     def paper_coefficients(self, placement: PlacedSpline, a: Array) -> Array:
         if self.of == "value":
             return super().paper_coefficients(placement, a)

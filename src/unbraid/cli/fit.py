@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 
@@ -21,6 +21,7 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
+from unbraid.fitting.request import Continuing
 from unbraid.methods import Method
 from unbraid.methods.base import Polish
 from unbraid.reading import Samples
@@ -100,6 +101,13 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
+@click.option(
+    "--continuation",
+    type=click.Choice(get_args(Continuing)),
+    default="auto",
+    show_default=True,
+    help="How branches go on beyond the range of their inputs; auto: as far as the data determine it.",
+)
 @scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
@@ -122,6 +130,7 @@ def command(
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
+    continuation: Continuing,
     scheduler: str | None,
     output: Path,
     report_path: Path | None,
@@ -155,6 +164,7 @@ def command(
                 constraint=constraint,
                 method=solver,
                 starts=starts,
+                continuation=continuation,
                 rng=seed,
                 client=scheduler,
                 callback=callback,

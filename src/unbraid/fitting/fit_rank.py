@@ -12,6 +12,7 @@ from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
 from unbraid.fitting.case import Case
+from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
@@ -83,7 +84,7 @@ class Setup:
         return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress))
 
     def stages(self, session: Session) -> list[Stage]:
-        """The stages of the fit in their order: search, polish, larger versions of the samples, smoothing."""
+        """The stages in their order: search, polish, larger versions of the samples, smoothing, continuation."""
         method, searched = self.case.request.method_used, self.levels.solver_at(self.solver, 0)
         stages, polish = self.search(searched, session), method.polish
         if polish is None:
@@ -92,11 +93,13 @@ class Setup:
             few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
         stages += [PolishStarts(searched, polish), ClimbLevels(self.levels, self.solver, polish.stopping)]
-        basis = self.case.request.basis_used
+        basis, continuation = self.case.request.basis_used, self.case.request.continuation
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             solver = replace(self.solver, basis=basis.untuned())
             stages.append(ChooseSmoothing(self.levels, solver, basis, coupling_open, polish.stopping.max_seconds))
+        if continuation != "linear":
+            stages.append(ContinueBranches(self.levels, self.solver, always=continuation == "polynomial"))
         return stages
 
     def search(self, solver: GaussNewton, session: Session) -> list[Stage]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Literal
+from typing import Literal, get_args
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
@@ -21,6 +21,8 @@ MOST_BRANCHES = 100_000
 """The largest rank that is taken seriously."""
 RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
 """What is accepted as a rank."""
+Continuing = Literal["auto", "linear", "polynomial"]
+"""How branches go on beyond the range of their inputs."""
 
 
 DEFAULT, UNPOLISHED = default(), default(polish=False)
@@ -33,7 +35,7 @@ class Request:
 
     Attributes
     ----------
-    rank, basis, constraint, method, polish, starts, init, compress, max_memory
+    rank, basis, constraint, method, polish, starts, init, continuation, compress, max_memory
         As given to `decouple`.
     seed
         `rng` where it was a number; None where it was not, so that only the same generator repeats the fit.
@@ -46,6 +48,7 @@ class Request:
     polish: bool | None = None
     starts: int = 16
     init: DecoupledModel | None = None
+    continuation: Continuing = "auto"
     seed: int | None = None
     compress: bool | None = None
     max_memory: int | float | str | None = None
@@ -70,6 +73,10 @@ class Request:
             raise SettingError(f"init must be a DecoupledModel, such as fit.model, got a {type(self.init).__name__}.")
         if self.init is not None and self.rank == "auto":
             raise SettingError('init has a rank of its own: give that rank instead of rank="auto", or leave out init.')
+        if not isinstance(self.continuation, str) or self.continuation not in get_args(Continuing):
+            raise SettingError(
+                f"continuation must be 'auto', 'linear' or 'polynomial', got {shown(self.continuation)}."
+            )
         self._check_compress()
 
     def _check_compress(self) -> None:
@@ -173,6 +180,7 @@ class Request:
             "method": self.method_used,
             "starts": self.starts,
             "init": self.init,
+            "continuation": self.continuation,
             "compress": self.compression_used,
         }
 

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from unbraid.bases import Basis
-from unbraid.bases.smoothing import PENALTIES, REACH, PlacedSmoothing
+from unbraid.bases.smoothing import PENALTIES, PlacedSmoothing
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
@@ -43,10 +43,6 @@ GAMMA = 2.0
 """γ, what a degree of freedom counts where a branch is left out."""
 HOPEFUL = 0.25
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
-DOUBT = 0.25
-"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this."""
-HEIGHTS = 33
-"""Points at which a continuation is looked at."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +127,6 @@ class ChooseSmoothing:
         [after] = session.loop(final, partial(start_anew, final, run.best), stopping, span)
         cut = cut_of([after])
         after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
-        if cut is None:
-            after = replace(after, best=with_reaches(final, after.best))
         return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
 
 
@@ -196,29 +190,3 @@ def with_strengths(iterates: Iterates, strength: Array) -> Iterates:
     """The same models with other strengths (B, r, 3) of their penalties."""
     assert isinstance(iterates.placement, PlacedSmoothing)
     return replace(iterates, placement=replace(iterates.placement, strength=strength))
-
-
-@np.errstate(all="ignore")  # what is not finite is not believed
-def with_reaches(solver: GaussNewton, iterates: Iterates) -> Iterates:
-    r"""The same models, continued as polynomials only as far as these are known.
-
-    Beyond an end e the polynomial departs from a straight line by Σ_{k ≥ 2} g^(k)(e) h^k / k!, which is linear in a.
-    It is believed up to the largest h below which its standard deviation is, in the mean square, at most `DOUBT` of it.
-    """
-    placement = iterates.placement
-    assert isinstance(placement, PlacedSmoothing)
-    (B, r, K), d = iterates.a.shape, placement.degree
-    around = Surroundings.of(solver, solver.linearised(iterates))
-    covariance = np.zeros((B, r, K, K))
-    covariance[0, around.alive] = around.covariances()
-    ends = placement.domain()
-    length = ends[..., 1] - ends[..., 0]
-    share = np.linspace(0.0, REACH, HEIGHTS)[1:]
-    h = share * length[..., None, None] * np.array([-1.0, 1.0])[:, None]  # (B, r, 2, H)
-    bends = sum(placement.design(ends, k)[..., None, :] * (h**k / math.factorial(k))[..., None] for k in range(2, d))
-    assert isinstance(bends, np.ndarray)
-    bend = (bends @ iterates.a[..., None, :, None])[..., 0]
-    variance = np.einsum("brehk,brkl,brehl->breh", bends, covariance, bends, optimize=True)
-    known = np.cumsum(variance, axis=-1) <= DOUBT**2 * np.cumsum(bend**2, axis=-1)
-    reach = np.max(np.where(known, share, 0.0), axis=-1)
-    return replace(iterates, placement=replace(placement, reach=reach))

@@ -74,6 +74,8 @@ def call(asked: Request) -> list[str]:
     if asked.polish is not None:
         arguments.append(f"polish={asked.polish}")
     arguments.append(f"starts={asked.starts}")
+    if asked.continuation != "auto":
+        arguments.append(f'continuation="{asked.continuation}"')
     if asked.continued:
         arguments.append("init=model")
         remarks.append("# model: the one that the fit began with")

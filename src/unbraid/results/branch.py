@@ -5,8 +5,9 @@ At an end e of its domain [e_-, e_+] a fitted branch g goes on as its Taylor pol
     g(e + h) = p(h) = Σ_{k ≤ q} g^(k)(e) h^k / k!        for |h| ≤ ρ,
     g(e + h) = p(±ρ) + p'(±ρ) (h ∓ ρ)                    beyond,
 
-with a degree q that belongs to the basis and a reach ρ that belongs to its placement. Shapes go on: where g is
-certified to increase or to be convex, ρ ends where p would no longer be.
+with a degree q that belongs to the basis and a reach ρ that belongs to the branch: `fitting.continuation` says how far
+the data support p. With ρ = 0 the branch goes on linearly at once. Shapes go on: where g is certified to increase or to
+be convex, ρ ends where p would no longer be.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -65,11 +66,15 @@ class FittedBranch(Branch):
         The basis placed on the training inputs (no leading axes).
     coordinates
         (K,), the function in the placement's own coordinates; `coefficients` has the paper's.
+    reach
+        (2,), how far below and above its domain, in shares of its length, the branch goes on as a polynomial, of the
+        basis's `continued_degree`; zeros: it goes on linearly.
     """
 
     basis: Basis
     placement: Placement
     coordinates: Array
+    reach: Array = field(default_factory=lambda: np.zeros(2))
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -109,7 +114,8 @@ class FittedBranch(Branch):
         """How the branch goes on below its domain, and above: with as many terms as floating point can hold."""
         low, high = self.domain
         ends = self.placement.at(np.array([low, high]))
-        degree, reaches = self.basis.continued_degree, self.placement.reaches() * (high - low)
+        reaches = np.asarray(self.reach) * (high - low)
+        degree = self.basis.continued_degree if reaches.any() else 1
         with np.errstate(over="ignore", invalid="ignore"):  # of domains as small as 1e-100
             taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
         terms = np.stack(taylor, axis=-1)

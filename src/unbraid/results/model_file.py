@@ -6,7 +6,8 @@ Schema 1. The string array ``metadata`` is JSON text::
      "branches": [{"basis": "BSpline", "settings": {"df": 12, "degree": 3, "of": "value"}}, ...]}
 
 The arrays are ``W0`` (r, m), ``W1`` (n, r), ``bias`` (n,) and, for branch j = 0, 1, …, its coordinates
-``branch_j.coordinates`` (K,) with what fixes its placement: ``branch_j.breakpoints`` or ``branch_j.range``.
+``branch_j.coordinates`` (K,) with what fixes its placement: ``branch_j.breakpoints`` or ``branch_j.range``. Where the
+branch goes on as a polynomial, ``branch_j.continued`` (2,) has the ends of that; without it, it goes on linearly.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ MOST_BRANCHES = 100_000
 """Branches of a model that is read, at most."""
 HIGHEST_DEGREE = 100
 """The degree of a basis that is read, at most."""
+CONTINUED = "continued"
+"""The name of the array with the ends between which a branch is not linear."""
+FINEST = 2.0**-30
+"""Reaches that are read are rounded to multiples of this share of a domain, which fits give: they come back exactly."""
 NARROWEST_KNOTS, FARTHEST_KNOTS = 1e-60, 1e60
 """Knots that are closer to each other, or farther from zero, cannot be computed with."""
 
@@ -49,8 +54,7 @@ def save_model(model: DecoupledModel, path: StrPath) -> None:
     for j, branch in enumerate(model.branches):
         fitted = check_storable(j, branch)
         described.append({"basis": type(fitted.basis).__name__, "settings": dataclasses.asdict(fitted.basis)})  # type: ignore[call-overload]
-        arrays[f"branch_{j}.coordinates"] = fitted.coordinates
-        arrays |= {f"branch_{j}.{name}": array for name, array in fitted.placement.arrays().items()}
+        arrays |= {f"branch_{j}.{name}": array for name, array in branch_arrays(fitted).items()}
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ModelFileError(f"This model cannot be saved: {name} has entries that are NaN or infinite.")
@@ -61,6 +65,15 @@ def save_model(model: DecoupledModel, path: StrPath) -> None:
             write_npz(file, {"metadata": np.array(text), **arrays})
     except FileError as error:
         raise ModelFileError(str(error)) from error
+
+
+def branch_arrays(branch: FittedBranch) -> dict[str, Array]:
+    """The arrays of a branch, by the names that they have in files."""
+    arrays = {"coordinates": branch.coordinates, **branch.placement.arrays()}
+    if np.any(branch.reach):
+        low, high = branch.domain
+        arrays[CONTINUED] = np.array([low, high]) + branch.reach * (high - low) * np.array([-1.0, 1.0])
+    return arrays
 
 
 def check_storable(j: int, branch: Branch) -> FittedBranch:
@@ -134,16 +147,25 @@ def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:
     basis = read_basis(file, j, described)
     check_basis(file, j, basis)
     coordinates = read_floats(file, f"branch_{j}.coordinates", (basis.size,))
-    arrays = {}
-    for name, like in basis.place(np.array([0.0, 1.0])).arrays().items():
-        where = f"branch_{j}.{name}"
-        arrays[name] = read_floats(file, where, like.shape)
-        if not np.all(arrays[name][:-1] < arrays[name][1:]):
-            raise damage_error(file, f"{where} is not strictly increasing")
-        gap, reach = np.diff(arrays[name]).min(initial=1.0), np.abs(arrays[name]).max(initial=0.0)
-        if gap < NARROWEST_KNOTS or reach > FARTHEST_KNOTS:
-            raise damage_error(file, f"{where} has entries {gap:.3g} apart, or as far out as {reach:.3g}")
-    return FittedBranch(basis, basis.placement_from(arrays), coordinates)
+    placed = basis.place(np.array([0.0, 1.0])).arrays()
+    arrays = {name: read_points(file, f"branch_{j}.{name}", like.shape) for name, like in placed.items()}
+    placement, where = basis.placement_from(arrays), f"branch_{j}.{CONTINUED}"
+    if where not in file.names:
+        return FittedBranch(basis, placement, coordinates)
+    (low, high), (below, above) = placement.domain(), read_points(file, where, (2,))
+    reach = np.array([low - below, above - high]) / (high - low)
+    return FittedBranch(basis, placement, coordinates, read_only(np.clip(np.round(reach / FINEST), 0.0, None) * FINEST))
+
+
+def read_points(file: ArrayFile, where: str, shape: tuple[int, ...]) -> Array:
+    """An array of points that increase, and can be computed with."""
+    points = read_floats(file, where, shape)
+    if not np.all(points[:-1] < points[1:]):
+        raise damage_error(file, f"{where} is not strictly increasing")
+    gap, reach = np.diff(points).min(initial=1.0), np.abs(points).max(initial=0.0)
+    if gap < NARROWEST_KNOTS or reach > FARTHEST_KNOTS:
+        raise damage_error(file, f"{where} has entries {gap:.3g} apart, or as far out as {reach:.3g}")
+    return points
 
 
 def check_columns(file: ArrayFile) -> None:

@@ -4,7 +4,7 @@ A `Batch` is a frozen dataclass. What its fields are says how they are treated:
 
 - arrays, placements, samples and other batches have the starts as their first axis;
 - a tuple has one entry a start (its generator of random numbers, say);
-- anything else (None, a number, a setting) holds for all starts;
+- anything else (None, a number, a setting) holds for all starts; what is None in one of several batches is so in all;
 - what is `derived` from the other fields is left out of other batches and of files, and so is all that was computed
   from the fields since.
 """
@@ -71,6 +71,8 @@ def take_starts(one: Any, index: IndexArray) -> Any:
 
 def merge_starts(which: BoolArray, one: Any, other: Any) -> Any:
     """A field of a batch with the entries of `other` for the starts where `which` (B,) is true."""
+    if one is None or other is None:
+        return None
     if isinstance(one, np.ndarray):
         return np.where(which.reshape(-1, *[1] * (one.ndim - 1)), other, one)
     if isinstance(one, Placement):
@@ -84,7 +86,7 @@ def merge_starts(which: BoolArray, one: Any, other: Any) -> Any:
 
 def join_starts(several: Sequence[Any]) -> Any:
     """One field of several batches as that of all their starts."""
-    first = several[0]
+    first = None if any(one is None for one in several) else several[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(several)
     if isinstance(first, Placement):

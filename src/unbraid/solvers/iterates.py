@@ -25,13 +25,15 @@ class Iterates(Batch):
     """Models in a solver's units, one per start: W0 (B, r, m), W1 (B, n, r), a (B, r, K).
 
     `a` are coordinates of the branches in the basis as it is placed. There is no bias: where a model has one, it is the
-    mean of the residuals, which `translate.finish_run` sets at the end.
+    mean of the residuals, which `translate.finish_run` sets at the end. `reach` (B, r, 2) says how far branches go
+    on as polynomials (`FittedBranch.reach`); None: not at all. Steps of solvers forget it.
     """
 
     W0: Array
     W1: Array
     placement: Placement
     a: Array
+    reach: Array | None = None
 
 
 class Measure(NamedTuple):

@@ -74,6 +74,7 @@ def finish_run(
     """
     one = run.best
     placement, a, W0, W1 = one.placement.select(0), one.a[0], one.W0[0], one.W1[0]
+    reach = np.zeros((len(a), 2)) if one.reach is None else one.reach[0]
     if not np.isfinite(run.objective):
         a, W0, W1 = np.zeros_like(a), np.nan_to_num(W0), np.zeros_like(W1)
     powers = np.frexp(np.abs(a).max(axis=-1))[1]  # of two: squares of what was found need not be finite
@@ -92,31 +93,32 @@ def finish_run(
     projection = Projection.onto(constraints, offset)
     batch = placement.select(None)  # shifted and scaled coefficients are feasible to rounding: now exactly
     a = projection.from_shape_coordinates(batch, projection.shape_coordinates(batch, a[None]))[0]
-    model = in_user_units(units, W0, W1 * spread, FittedBranches(basis, placement, a))
+    model = in_user_units(units, W0, W1 * spread, FittedBranches(basis, placement, a, reach))
     if not offset or problem.F is None:
         return model
     return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, value_residuals, model))
 
 
 class FittedBranches(NamedTuple):
-    """The branches of one model: a basis, where it is placed, and coordinates a (r, K)."""
+    """The branches of one model: a basis, where it is placed, coordinates a (r, K), and reaches (r, 2)."""
 
     basis: Basis
     placement: Placement
     a: Array
+    reach: Array
 
 
 def in_user_units(units: Units, W0: Array, W1: Array, branches: FittedBranches) -> DecoupledModel:
     """Lift one iterate into the user's units, with unit rows of W0.
 
     From u = W0 z to u' = W0' x: u' = (u + V center) / β with V = W0 / x_scale and β the lengths of
-    its rows. Placements move along; their coordinates a stay.
+    its rows. Placements move along; their coordinates a, and reaches, stay.
     """
-    basis, placement, a = branches
+    basis, placement, a, reach = branches
     V = W0 / units.x_scale
     length = positive(np.linalg.norm(V, axis=-1), otherwise=1.0, noise=0.0)
     moved = placement.moved(1.0 / length, (V @ units.center) / length)
-    fitted = [FittedBranch(basis, moved.select(j), a[j]) for j in range(len(W0))]
+    fitted = [FittedBranch(basis, moved.select(j), a[j], reach[j]) for j in range(len(W0))]
     return DecoupledModel(V / length[:, None], W1 * units.f_scale[:, None], fitted)
 
 
@@ -132,10 +134,11 @@ def in_solver_units(model: DecoupledModel, units: Units) -> Iterates:
     length = np.where(length > 0.0, length, 1.0)
     first, *others = [branch.placement.select(None) for branch in branches]
     placement = first.joined(others).moved(1.0 / length, -(model.W0 @ units.center) / length)
-    a = np.stack([branch.coordinates for branch in branches])
-    return Iterates(
-        (V / length[:, None])[None], (model.W1 / units.f_scale[:, None])[None], placement.select(None), a[None]
+    a, reach = (
+        np.stack(every)[None] for every in zip(*((one.coordinates, one.reach) for one in branches), strict=True)
     )
+    W0, W1 = (V / length[:, None])[None], (model.W1 / units.f_scale[:, None])[None]
+    return Iterates(W0, W1, placement.select(None), a, reach)
 
 
 def branch_values(block: Problem, W0: Array, units: Units, placement: Placement, a: Array) -> Array:

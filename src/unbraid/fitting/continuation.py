@@ -1,0 +1,115 @@
+r"""The last stage: how far beyond its range the data let each branch go on as a polynomial.
+
+At an end e of its domain a branch g departs from its tangent by
+
+    b(h) = Σ_{2 ≤ k ≤ q} g^(k)(e) h^k / k!
+
+where it goes on as its Taylor polynomial of degree q, the basis's `continued_degree`. That is linear in the
+coefficients a of the branch, so their covariance gives its variance. The polynomial is followed up to the largest h, at
+most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square,
+and nowhere more than `RISK` of the heights that the branch covers inside; from there on the branch is linear. The
+second bound is for steep polynomials, which a few samples far out, or branches too stiff for what they are to follow,
+leave behind: a small doubt about a large number. What is not finite, or not determined by the data, is not followed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unbraid.fitting.levels import Levels
+from unbraid.fitting.session import Found, Session
+from unbraid.fitting.smoothing import balance_noise
+from unbraid.kernels.arrays import Array
+from unbraid.kernels.decompositions import some_inverse
+from unbraid.kernels.quadratics import unit_diagonal
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.iterates import Iterates
+
+REACH = 0.125
+"""How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
+DOUBT = 0.1
+"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this, …"""
+RISK = 1e-3
+"""… and one of at most this share of the range of the branch's values."""
+HEIGHTS = 32
+"""Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
+RIDGE = 1e-12
+"""Share of a unit diagonal that settles what is not determined."""
+
+
+@dataclass(frozen=True)
+class ContinueBranches:
+    """Stage: the best run, its branches going on as polynomials, as far as the data support it or as far as they may.
+
+    Where `coupling_open`, λ weighs values and Jacobians by their noise, as it does where smoothing is chosen.
+    """
+
+    levels: Levels
+    solver: GaussNewton
+    coupling_open: bool
+    always: bool
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The best run with reaches; one that found nothing finite stays linear."""
+        solver, run = self.levels.solver_at(self.solver, found.level), found.best
+        if not np.isfinite(run.objective):
+            return found
+        if self.always:
+            reach = np.full((*run.best.W0.shape[:2], 2), REACH)
+        else:
+            coupling = balance_noise(solver, run.best) if self.coupling_open else solver.coupling
+            reach = supported_reaches(replace(solver, coupling=coupling), run.best)
+        return found.narrow(replace(run, best=replace(run.best, reach=reach)), found.level, found.cut)
+
+
+@np.errstate(all="ignore")  # what is not finite is not believed
+def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
+    """How far the branches of a batch of one are known as polynomials beyond their domains: (1, r, 2)."""
+    placement, a = iterates.placement.select(0), iterates.a[0]
+    ends = placement.domain()
+    share = np.linspace(0.0, REACH, HEIGHTS + 1)[1:]
+    h = share * (np.diff(ends) * np.array([-1.0, 1.0]))[..., None]  # (r, 2, H)
+    bends = np.zeros((*h.shape, a.shape[-1]))
+    for k in range(2, solver.basis.continued_degree + 1):
+        bends += placement.design(ends, k)[..., None, :] * (h**k / math.factorial(k))[..., None]
+    bend = (bends @ a[:, None, :, None])[..., 0]
+    covariance = coefficient_covariances(solver, iterates)
+    variance = np.sum((bends @ covariance[:, None]) * bends, axis=-1)
+    inside = ends[:, :1] + np.diff(ends) * np.linspace(0.0, 1.0, HEIGHTS + 1)
+    heights = np.ptp(placement.evaluate(a, placement.at(inside)), axis=-1)[:, None, None]
+    size = np.cumsum(bend**2, axis=-1)
+    known = (np.cumsum(variance, axis=-1) <= DOUBT**2 * size) & (size > 0.0)
+    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK * heights) ** 2
+    return np.asarray(np.max(np.where(known, share, 0.0), axis=-1)[None])
+
+
+def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
+    """The covariance of the coefficients of each branch of a batch of one, with directions and W1 given: (r, K, K).
+
+    It is σ² (N + P)⁻¹, N being the normal matrix of the coefficients and P the penalty of the basis, if any; σ² is what
+    is left of the data over the degrees of freedom that are left, infinite where none are. Beyond the solver's
+    `dense_limit` each branch is looked at with the others given.
+    """
+    at = solver.linearised(iterates)
+    (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
+    coefficients, every = slice(n + m, None), np.arange(r)
+    if r * (n + m + K) <= solver.dense_limit:
+        N = at.normal_matrix()[0, :, coefficients, :, coefficients].reshape(1, r * K, r * K)
+    else:
+        N = at.branch_matrices()[:, 0, coefficients, 0, coefficients]
+    scale = unit_diagonal(N)
+    both = scale[..., None] * scale[..., None, :]
+    inverse = some_inverse(N * both + RIDGE * np.eye(N.shape[-1])) * both  # constants are not determined
+    blocks = inverse if len(inverse) == r else inverse.reshape(r, K, r, K)[every, :, every]
+    freedom = np.sum(inverse * N)
+    penalty = iterates.placement.penalty()
+    if penalty is not None:
+        freedom -= np.sum(blocks * np.sum(iterates.W1[0] ** 2, axis=0)[:, None, None] * penalty[0])
+    jacobian, values = at.misfits()
+    data = solver.samples
+    left = data.size * n * (m * data.has_jacobians + data.has_values) - r * (n + m - 1) - freedom
+    variance = float(jacobian[0] + solver.coupling * values[0]) / left if left >= 1.0 else np.inf
+    return np.asarray(variance * blocks)
