@@ -78,6 +78,14 @@ def test_constraints_are_certified() -> None:
     assert all(branch.certified(ub.Increasing()) for branch in regressor.model_.branches)
 
 
+def test_the_continuation_is_passed_on() -> None:
+    straight = small(continuation="linear").fit(X, Y)
+    assert not any(branch.reach.any() for branch in straight.model_.branches)  # type: ignore[attr-defined]
+    assert straight.get_params()["continuation"] == "linear"
+    with pytest.raises(ub.UnbraidError, match="continuation must be"):
+        small(continuation="cubic").fit(X, Y)
+
+
 # Weights
 
 

@@ -55,6 +55,14 @@ def test_the_command_line_gives_what_the_library_gives(folder: Path) -> None:
     assert np.array_equal(ub.DecoupledModel.load("model.npz").W0, expected.model.W0)
 
 
+def test_the_continuation_is_passed_on(folder: Path) -> None:
+    for choice, far in (("linear", 0.0), ("polynomial", 0.125)):
+        result = run(f"fit data.npz --rank 2 --starts 1 --continuation {choice} -o model.npz")
+        assert result.exit_code == 0, result.output
+        assert all(np.all(one.reach == far) for one in ub.DecoupledModel.load("model.npz").branches)  # type: ignore[attr-defined]
+    assert run("fit data.npz --rank 2 --continuation cubic -o other.npz").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("options", "basis"),
     [

@@ -14,7 +14,7 @@ from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.continuation import REACH, coefficient_covariances, supported_reaches
+from unbraid.fitting.continuation import REACH, coefficient_covariances, outputs_share, supported_reaches
 from unbraid.fitting.request import Continuing, Request
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
@@ -203,6 +203,16 @@ def test_beyond_the_dense_limit_branches_are_looked_at_one_by_one() -> None:
     assert alone.shape == (3, 7, 7)
     assert np.isfinite(alone).all()
     assert supported_reaches(replace(solver, dense_limit=0), it).shape == (1, 3, 2)
+
+
+def test_branches_that_cancel_each_other_cover_more_than_the_outputs() -> None:
+    solver, it = a_point(ub.BSpline(6))
+    twice = replace(
+        it, W0=it.W0[:, [0, 0]], W1=np.ones((1, 2, 2)), placement=it.placement.select((slice(None), [0, 0]))
+    )
+    opposed = replace(twice, a=np.stack([it.a[:, 0], -0.9 * it.a[:, 0]], axis=1))
+    assert outputs_share(solver, opposed) == pytest.approx(0.1 / np.sqrt(1.81))
+    assert outputs_share(solver, replace(twice, a=it.a[:, [0, 0]])) == 1.0
 
 
 def test_batches_keep_reaches_where_all_have_them() -> None:

@@ -13,8 +13,9 @@ import pytest
 import unbraid as ub
 from report_pages import written
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
+from unbraid.fitting.request import Request
 from unbraid.report import packages
-from unbraid.report.repeat import method_code
+from unbraid.report.repeat import call, method_code
 
 
 def test_the_same_fit_gives_the_same_bytes(found: tuple[ub.Fit, ub.DecoupledModel], page: str, tmp_path: Path) -> None:
@@ -48,6 +49,11 @@ def test_a_method_is_written_as_the_call_that_makes_it(method: Any, code: str) -
     assert complete
     assert code in written
     assert eval(written, {"ub": ub}) == method
+
+
+def test_a_continuation_that_was_asked_for_is_written() -> None:
+    assert not any("continuation" in line for line in call(Request(rank=2)))
+    assert any('continuation="linear"' in line for line in call(Request(rank=2, continuation="linear")))
 
 
 def test_a_method_that_no_call_makes_is_said_to_have_further_settings() -> None:

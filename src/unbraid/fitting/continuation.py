@@ -9,7 +9,8 @@ coefficients a of the branch, so their covariance gives its variance. The polyno
 most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square,
 and nowhere more than `RISK` of the heights that the branch covers inside; from there on the branch is linear. The
 second bound is for steep polynomials, which a few samples far out, or branches too stiff for what they are to follow,
-leave behind: a small doubt about a large number. What is not finite, or not determined by the data, is not followed.
+leave behind: a small doubt about a large number. It is lowered where branches nearly cancel each other, so that outputs
+cover less than the branches do. What is not finite, or not determined by the data, is not followed.
 """
 
 from __future__ import annotations
@@ -19,21 +20,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unbraid.data.in_memory import Samples
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.session import Found, Session
 from unbraid.fitting.smoothing import balance_noise
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.decompositions import some_inverse
 from unbraid.kernels.quadratics import unit_diagonal
+from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
-DOUBT = 0.1
+DOUBT = 0.15
 """Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this, …"""
 RISK = 1e-3
-"""… and one of at most this share of the range of the branch's values."""
+"""… and one of at most this share of the range of the branch's values, where branches do not cancel each other."""
 HEIGHTS = 32
 """Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
 RIDGE = 1e-12
@@ -77,13 +80,27 @@ def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
         bends += placement.design(ends, k)[..., None, :] * (h**k / math.factorial(k))[..., None]
     bend = (bends @ a[:, None, :, None])[..., 0]
     covariance = coefficient_covariances(solver, iterates)
-    variance = np.sum((bends @ covariance[:, None]) * bends, axis=-1)
+    variance = np.abs(np.sum((bends @ covariance[:, None]) * bends, axis=-1))
     inside = ends[:, :1] + np.diff(ends) * np.linspace(0.0, 1.0, HEIGHTS + 1)
     heights = np.ptp(placement.evaluate(a, placement.at(inside)), axis=-1)[:, None, None]
     size = np.cumsum(bend**2, axis=-1)
     known = (np.cumsum(variance, axis=-1) <= DOUBT**2 * size) & (size > 0.0)
-    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK * heights) ** 2
+    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK * heights * outputs_share(solver, iterates)) ** 2
     return np.asarray(np.max(np.where(known, share, 0.0), axis=-1)[None])
+
+
+def outputs_share(solver: GaussNewton, iterates: Iterates) -> float:
+    """The spread of a model's outputs over that which they had if its branches did not cancel each other; at most 1."""
+    samples, r = solver.samples, iterates.W0.shape[1]
+    squares, total = samples.sum(value_moments, Evaluated.on(samples, iterates), width=r)
+    shares = (iterates.W1[0].T @ iterates.W1[0]) * (squares[0] - np.outer(total[0], total[0]) / samples.size)
+    return float(np.sqrt(np.clip(shares.sum() / np.trace(shares), 0.0, 1.0)))
+
+
+def value_moments(block: Samples, at: BranchOutputs) -> tuple[Array, Array]:
+    """Sums over samples of Rᵀ R (B, r, r) and of R (B, r), R being the branches' values."""
+    weighted = block.weighted(at.values)
+    return at.values.mT @ weighted, weighted.sum(axis=-2)
 
 
 def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
