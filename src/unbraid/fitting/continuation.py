@@ -20,16 +20,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.data.in_memory import Samples
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.session import Found, Session
-from unbraid.fitting.smoothing import balance_noise
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.decompositions import some_inverse
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.surroundings import Surroundings
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
@@ -45,26 +46,26 @@ RIDGE = 1e-12
 
 @dataclass(frozen=True)
 class ContinueBranches:
-    """Stage: the best run, its branches going on as polynomials, as far as the data support it or as far as they may.
-
-    Where `coupling_open`, λ weighs values and Jacobians by their noise, as it does where smoothing is chosen.
-    """
+    """Stage: the best run, its branches going on as polynomials, as far as the data support it or as far as they may."""
 
     levels: Levels
     solver: GaussNewton
-    coupling_open: bool
     always: bool
 
     def __call__(self, session: Session, found: Found) -> Found:
         """The best run with reaches; one that found nothing finite stays linear."""
-        solver, run = self.levels.solver_at(self.solver, found.level), found.best
-        if not np.isfinite(run.objective):
+        run = found.best
+        solver = self.levels.solver_at(self.solver, found.level)
+        if found.basis is not None:
+            solver = replace(solver, basis=found.basis)
+        if found.smoothing is not None and found.smoothing.coupling is not None:
+            solver = replace(solver, coupling=found.smoothing.coupling)
+        if not np.isfinite(run.objective) or solver.basis.continued_degree < 2:
             return found
         if self.always:
             reach = np.full((*run.best.W0.shape[:2], 2), REACH)
         else:
-            coupling = balance_noise(solver, run.best) if self.coupling_open else solver.coupling
-            reach = supported_reaches(replace(solver, coupling=coupling), run.best)
+            reach = supported_reaches(solver, run.best)
         return found.narrow(replace(run, best=replace(run.best, reach=reach)), found.level, found.cut)
 
 
@@ -106,11 +107,14 @@ def value_moments(block: Samples, at: BranchOutputs) -> tuple[Array, Array]:
 def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
     """The covariance of the coefficients of each branch of a batch of one, with directions and W1 given: (r, K, K).
 
-    It is σ² (N + P)⁻¹, N being the normal matrix of the coefficients and P the penalty of the basis, if any; σ² is what
-    is left of the data over the degrees of freedom that are left, infinite where none are. Beyond the solver's
-    `dense_limit` each branch is looked at with the others given.
+    It is σ² N⁻¹, N being the normal matrix of the coefficients; σ² is what is left of the data over the degrees of
+    freedom that are left, infinite where none are. Beyond the solver's
+    `dense_limit` each branch is looked at with the others given. Of penalised splines all unknowns are as uncertain as
+    they are (`solvers.surroundings`).
     """
     at = solver.linearised(iterates)
+    if isinstance(iterates.placement, PlacedSmoothing) and not iterates.placement.penalty_open:
+        return Surroundings.of(solver, at).covariances(iterates.W0.shape[1])
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
     coefficients, every = slice(n + m, None), np.arange(r)
     if r * (n + m + K) <= solver.dense_limit:
@@ -122,9 +126,6 @@ def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
     inverse = some_inverse(N * both + RIDGE * np.eye(N.shape[-1])) * both  # constants are not determined
     blocks = inverse if len(inverse) == r else inverse.reshape(r, K, r, K)[every, :, every]
     freedom = np.sum(inverse * N)
-    penalty = iterates.placement.penalty()
-    if penalty is not None:
-        freedom -= np.sum(blocks * np.sum(iterates.W1[0] ** 2, axis=0)[:, None, None] * penalty[0])
     jacobian, values = at.misfits()
     data = solver.samples
     left = data.size * n * (m * data.has_jacobians + data.has_values) - r * (n + m - 1) - freedom

@@ -121,14 +121,13 @@ class Surroundings:
             result[self.alive] = np.concatenate([one.freedom.reshape(counts, -1).sum(axis=-1) for one in self.known])
         return result
 
-    def covariances(self) -> Array:
-        """The covariances (alive, K, K) of the coefficients of each branch, all else being as uncertain as it is."""
-        blocks = [
-            one.variance * one.inverse[np.ix_(places, places)]
-            for part, _, one in self._by_part()
-            for places in part.places
-        ]
-        return np.asarray(self.T @ np.stack(blocks) @ self.T.mT)
+    def covariances(self, r: int) -> Array:
+        """The covariances (r, K, K) of the coefficients of r branches, all else being as uncertain as it is."""
+        result = np.zeros((r, *2 * self.T.shape[-2:-1]))
+        blocks = [one.variance * part.own(one.inverse) for part, _, one in self._by_part()]
+        if blocks:
+            result[self.alive] = self.T @ np.concatenate(blocks) @ self.T.mT
+        return result
 
     def losses(self) -> Array:
         """What the objective would lose without each branch, all else following to first order: (alive,)."""
