@@ -34,10 +34,10 @@ from unbraid.solvers.surroundings import Surroundings
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
-DOUBT = 0.15
-"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most this, …"""
-RISK = 1e-3
-"""… and one of at most this share of the range of the branch's values, where branches do not cancel each other."""
+DOUBT, RISK = (0.5, 0.15), (1e-2, 1e-3)
+"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most `DOUBT`, and one of
+at most `RISK` of the range of the branch's values, where branches do not cancel each other: of penalised splines, and of
+others, whose standard deviations know nothing of what their few knots cannot follow."""
 HEIGHTS = 32
 """Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
 RIDGE = 1e-12
@@ -85,8 +85,9 @@ def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
     inside = ends[:, :1] + np.diff(ends) * np.linspace(0.0, 1.0, HEIGHTS + 1)
     heights = np.ptp(placement.evaluate(a, placement.at(inside)), axis=-1)[:, None, None]
     size = np.cumsum(bend**2, axis=-1)
-    known = (np.cumsum(variance, axis=-1) <= DOUBT**2 * size) & (size > 0.0)
-    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK * heights * outputs_share(solver, iterates)) ** 2
+    kind = 0 if isinstance(iterates.placement, PlacedSmoothing) else 1
+    known = (np.cumsum(variance, axis=-1) <= DOUBT[kind] ** 2 * size) & (size > 0.0)
+    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK[kind] * heights * outputs_share(solver, iterates)) ** 2
     return np.asarray(np.max(np.where(known, share, 0.0), axis=-1)[None])
 
 
