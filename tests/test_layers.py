@@ -48,7 +48,7 @@ DOORS = {
 
 HEIGHT = {part: height for height, layer in enumerate(HOUSE) for part in layer.split()}
 ROOMS = [part for layer in reversed(HOUSE) for part in layer.split() if (ROOT / part).is_dir()]
-MOST_FILES = 14
+MOST_FILES = 15
 """So many files a room may have, beside its `__init__`."""
 FILES = sorted(ROOT.rglob("*.py"))
 names = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,8 +11,9 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
-from unbraid.fitting.fit_rank import check_fit, fit_rank
+from unbraid.fitting.fit_rank import check_fit
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
+from unbraid.fitting.robust import fit_with_loss
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -35,6 +36,7 @@ def decouple(
     starts: int = 16,
     init: DecoupledModel | None = None,
     continuation: Continuing = "auto",
+    loss: Literal["squared", "huber"] = "squared",
     rng: int | np.random.Generator | None = None,
     client: Any = None,
     callback: Callback | None = None,
@@ -70,6 +72,10 @@ def decouple(
         How branches go on beyond the range of their inputs. "linear": as straight lines. "polynomial": first, for an
         eighth of the range, as the polynomial that each ends with. "auto": like that, but only as far as the
         data determine the polynomial. Methods without polish, and fits that are cut short, go on linearly.
+    loss
+        "squared": least squares; where samples do not belong to the others, the first of the fit's notes names them.
+        "huber": such samples count less, as with Huber's loss, and not at all where they are plainly wild; a note says
+        which, and errors leave those out. It takes a few more fits, each begun at the last model.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
     client
@@ -114,6 +120,7 @@ def decouple(
         starts=starts,
         init=init,
         continuation=continuation,
+        loss=loss,
         seed=seed_of(rng),
         compress=compress,
         max_memory=max_memory,
@@ -124,4 +131,4 @@ def decouple(
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
             return find(problem, request, session)
-        return fit_rank(problem, request, session)
+        return fit_with_loss(problem, request, session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,13 +16,13 @@ from unbraid.data.checks import check_finite, numbers
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
-from unbraid.fitting.request import Continuing
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
 from unbraid.results.contradictions import CONTRADICTION
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
+from unbraid.results.wild import COMMAND_LINE, WILD, names_samples, renumbered
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -61,6 +62,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     continuation
         How branches go on beyond the range of their inputs, as in `decouple`: ``"auto"``, ``"linear"`` or
         ``"polynomial"``.
+    loss
+        "squared", or "huber" where some samples are wild: those count less, or not at all, and a note says which. With
+        "squared" there is a warning that names them.
     random_state
         None, a seed or a NumPy `RandomState`. The same seed gives the same model.
 
@@ -102,6 +106,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         polish: bool | None = None,
         starts: int = 16,
         continuation: Continuing = "auto",
+        loss: Literal["squared", "huber"] = "squared",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.rank: Any = rank
@@ -112,6 +117,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.polish = polish
         self.starts = starts
         self.continuation = continuation
+        self.loss = loss
         self.random_state = random_state
 
     model_: DecoupledModel
@@ -152,16 +158,21 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             polish=self.polish,
             starts=self.starts,
             continuation=self.continuation,
+            loss=self.loss,
             rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
+        if any(names_samples(note) for note in fit.notes):
+            rows = distinct_samples(X, values, jacobians, weights)[1]
+            fit = replace(fit, notes=tuple(renumbered(note, rows) for note in fit.notes))
         self.fit_, self.model_ = fit.without_problem(), fit.model  # a pickle should not hold the training data
         self._single_output = y.ndim == 1
         if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
             raise KeyboardInterrupt
         if not self.fit_.status.converged:
             warnings.warn(self.fit_.status.advice, ConvergenceWarning, stacklevel=2)
-        if self.fit_.notes and self.fit_.notes[0].startswith(CONTRADICTION):
-            warnings.warn(self.fit_.notes[0].replace("F and J", "y and jac", 1), stacklevel=2)
+        for note in self.fit_.notes:
+            if note.startswith((CONTRADICTION, WILD)):
+                warnings.warn(in_own_words(note), stacklevel=2)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -198,6 +209,15 @@ def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:
     return J.reshape(expected)
 
 
+def in_own_words(note: str) -> str:
+    """A note on samples with the names that the arguments of `DecouplingRegressor.fit` have."""
+    for theirs, own in (("F and J", "y and jac"), (f"{WILD}F", f"{WILD}y"), (f"{WILD}J", f"{WILD}jac")):
+        if theirs in note:
+            note = note.replace(theirs, own, 1)
+            break
+    return note.replace(COMMAND_LINE, "")
+
+
 def merge_copies(X: Array, F: Array, J: Array | None, weights: Array) -> Problem:
     """The problem of the distinct samples that count, in a fixed order, each with the weight of all its copies.
 
@@ -205,16 +225,22 @@ def merge_copies(X: Array, F: Array, J: Array | None, weights: Array) -> Problem
     bit. Without it sums would round differently, and whatever looks at the number of samples would see another one.
     """
     m, n = X.shape[1], F.shape[1]
-    columns = [X, F] if J is None else [X, F, J.reshape(len(J), -1)]
-    counts = weights > 0.0
-    rows, which = np.unique(np.hstack(columns)[counts], axis=0, return_inverse=True)
-    total = np.bincount(which.ravel(), weights[counts])
+    rows, _, which = distinct_samples(X, F, J, weights)
+    total = np.bincount(which, weights[weights > 0.0])
     return Problem(
         rows[:, :m],
         rows[:, m : m + n],
         None if J is None else rows[:, m + n :].reshape(-1, n, m),
         None if np.all(total == total[0]) else total,
     )
+
+
+def distinct_samples(X: Array, F: Array, J: Array | None, weights: Array) -> tuple[Array, IndexArray, IndexArray]:
+    """The distinct samples that count, in rows (X, F, J); the number of a copy of each; which each of the copies is."""
+    columns = [X, F] if J is None else [X, F, J.reshape(len(J), -1)]
+    counts = np.flatnonzero(weights > 0.0)
+    rows, first, which = np.unique(np.hstack(columns)[counts], axis=0, return_index=True, return_inverse=True)
+    return rows, counts[first], which.ravel()
 
 
 def basis_for(problem: Problem, df: int | None) -> Basis:

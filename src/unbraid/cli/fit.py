@@ -21,7 +21,7 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.decouple import decouple
 from unbraid.errors import FileError
-from unbraid.fitting.request import Continuing
+from unbraid.fitting.request import LOSSES, Continuing
 from unbraid.methods import Method
 from unbraid.methods.base import Polish
 from unbraid.reading import Samples
@@ -98,6 +98,13 @@ Examples with tables, their columns by name, by pattern or from first to last:
 @click.option("--coupling", type=float, help="Weight of values against Jacobians; the method's own by default.")
 @click.option("--starts", type=int, default=16, show_default=True, help="How many random starts.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random starts.")
+@click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    default="squared",
+    show_default=True,
+    help="huber: samples that do not belong to the others count less, or not at all.",
+)
 @click.option("--method", type=click.Choice(list(METHODS)), default="default", show_default=True)
 @click.option("--max-sweeps", type=int, help="Budget of sweeps per start; the method's own by default.")
 @click.option("--max-steps", type=int, help="Budget of Gauss–Newton steps per polished start.")
@@ -127,6 +134,7 @@ def command(
     coupling: float | None,
     starts: int,
     seed: int,
+    loss: Literal["squared", "huber"],
     method: str,
     max_sweeps: int | None,
     max_steps: int | None,
@@ -165,6 +173,7 @@ def command(
                 method=solver,
                 starts=starts,
                 continuation=continuation,
+                loss=loss,
                 rng=seed,
                 client=scheduler,
                 callback=callback,

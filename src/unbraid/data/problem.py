@@ -318,8 +318,13 @@ class Problem(SampleArrays):
 
         Samples in files and Dask arrays stay where they are; those that do not count add nothing to sums.
         """
+        counts = self.which_count()
+        return self if counts is None else self.take(counts)
+
+    def which_count(self) -> BoolArray | None:
+        """Which samples `counting` keeps, (S,); None: all, as they are."""
         if not self.in_memory:
-            return self
+            return None
         counts = np.ones(self.S, dtype=bool) if self.weights is None else self.weights > 0.0
         if not self.complete:
             arrays = [array for array in (self.F, self.J) if array is not None]
@@ -328,7 +333,7 @@ class Problem(SampleArrays):
                 counts[part] &= np.any(some, axis=0)
         if not counts.any():
             raise DataError("Nothing is known of the samples that count: their F and J are NaN throughout.")
-        return self if counts.all() else self.take(counts)
+        return None if counts.all() else counts
 
     def __repr__(self) -> str:
         have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}

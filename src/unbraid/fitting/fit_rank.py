@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
+
+import numpy as np
 
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
@@ -24,6 +27,7 @@ from unbraid.fitting.smoothing import ChooseSmoothing
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
+from unbraid.results.wild import renumbered
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import StartingSolver
@@ -44,18 +48,25 @@ def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
     lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
-    counting = sizes.problem(problem.on(session.client)).counting()
+    usable = sizes.problem(problem.on(session.client))
+    counting = usable.counting()
     case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
     setup = Setup.of(case)
     found = session.run_all(setup.stages(session))
     found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
     fit = case.conclude(setup.levels.lift_all(found))
     told = session.told_of_losses(lost, case.problem)
-    notes = with_contradiction_first((*setup.levels.notes, *fit.notes, *told))
+    notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
+
+
+def numbered_as_given(notes: Sequence[str], problem: Problem) -> list[str]:
+    """Notes on the samples of a problem that count, with the numbers that samples have in the problem."""
+    counts = problem.which_count()
+    return [*notes] if counts is None else [renumbered(note, np.flatnonzero(counts)) for note in notes]
 
 
 def stays_put(samples: SampleSet) -> bool:

@@ -19,6 +19,8 @@ from unbraid.results.model import DecoupledModel
 
 MOST_BRANCHES = 100_000
 """The largest rank that is taken seriously."""
+LOSSES = ("squared", "huber")
+"""What is accepted as a loss."""
 RANKS = 'a whole number of at least 1, or "auto" to have it chosen'
 """What is accepted as a rank."""
 Continuing = Literal["auto", "linear", "polynomial"]
@@ -35,7 +37,7 @@ class Request:
 
     Attributes
     ----------
-    rank, basis, constraint, method, polish, starts, init, continuation, compress, max_memory
+    rank, basis, constraint, method, polish, starts, init, continuation, compress, max_memory, loss
         As given to `decouple`.
     seed
         `rng` where it was a number; None where it was not, so that only the same generator repeats the fit.
@@ -52,6 +54,7 @@ class Request:
     seed: int | None = None
     compress: bool | None = None
     max_memory: int | float | str | None = None
+    loss: Literal["squared", "huber"] = "squared"
 
     def __post_init__(self) -> None:
         whole = isinstance(self.rank, Integral) and not isinstance(self.rank, bool) and self.rank >= 1
@@ -64,6 +67,10 @@ class Request:
             raise SettingError(f"method must come from ub.methods, such as ub.methods.default(), got {given}.")
         if self.polish is not None and not isinstance(self.polish, bool):
             raise SettingError(f"polish must be True, False or None, got {shown(self.polish)}.")
+        if not (isinstance(self.loss, str) and self.loss in LOSSES):
+            raise SettingError(
+                f'loss must be "squared", or "huber" where some samples are wild, got {shown(self.loss)}.'
+            )
         check_whole("starts", self.starts, 1)
         basis = self.basis_used
         if not isinstance(basis, Basis):
@@ -154,6 +161,11 @@ class Request:
             return replace(self, rank=1).check(problem)
         method, basis, constraints = self.method_used, self.basis_used, self.constraints
         check_samples(problem, method)
+        if self.loss != "squared" and method.polish is None and not method.weighted:
+            raise SettingError(
+                f'loss="huber" gives samples weights, which the sweeps of {method.name} do not know: add polish=True, '
+                "whose Gauss–Newton steps do, or leave out the method."
+            )
         if basis.size > problem.S:
             layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
             raise DataError(
@@ -182,6 +194,7 @@ class Request:
             "init": self.init,
             "continuation": self.continuation,
             "compress": self.compression_used,
+            "loss": self.loss,
         }
 
     def unknowns(self, problem: Problem) -> int:

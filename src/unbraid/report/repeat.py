@@ -71,6 +71,8 @@ def call(asked: Request) -> list[str]:
         code, complete = method_code(asked.method)
         arguments.append(f"method={code}")
         remarks += [] if complete else ["# the method had further settings"]
+    if asked.loss != "squared":
+        arguments.append(f"loss={asked.loss!r}".replace("'", '"'))
     if asked.polish is not None:
         arguments.append(f"polish={asked.polish}")
     arguments.append(f"starts={asked.starts}")

@@ -24,6 +24,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.model import DecoupledModel
+from unbraid.results.wild import WILD
 
 CONTRADICTION = "F and J contradict each other"
 """How the note begins."""
@@ -314,5 +315,5 @@ def told(cause: str, where: str) -> str:
 
 
 def with_contradiction_first(notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes in their order, but for the one that puts all others in doubt."""
-    return tuple(sorted(notes, key=lambda note: not note.startswith(CONTRADICTION)))
+    """Notes in their order, but for those that put all others in doubt."""
+    return tuple(sorted(notes, key=lambda note: not note.startswith((CONTRADICTION, WILD))))

@@ -15,6 +15,7 @@ from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
+from unbraid.results.wild import describe_wild, find_wild, kinds_of
 from unbraid.runtime.text import clean_name
 
 UNEXPLAINED = 100.0 * 0.5**0.5
@@ -47,19 +48,29 @@ def notes_on(
     shown: Shown,
 ) -> tuple[str, ...]:
     """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias, or how many it uses."""
-    contradiction = describe_contradiction(problem, shown.model)
+    causes = notes_on_causes(problem, shown.model)
     errors = notes_on_errors(problem, shown.jacobian_error, shown.output_errors)
     return tuple(
         note
         for notes in (
-            [] if contradiction is None else [contradiction],
+            causes,
             notes_on_data(problem, status),
             notes_on_unknowns(problem, coefficients),
-            errors if contradiction is None else [],
+            [] if causes else errors,
             notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
         )
         for note in notes
     )
+
+
+def notes_on_causes(problem: Problem, model: DecoupledModel) -> list[str]:
+    """Notes on what puts all else in doubt: wild samples, and F and J that contradict each other in the others."""
+    wild, others, notes = find_wild(problem, model), problem, []
+    if wild.samples.size:
+        notes.append(describe_wild(problem, wild, name_outputs(problem, kinds_of(problem, wild.columns)[1])))
+        others = problem.take(np.delete(np.arange(problem.S), wild.samples)) if problem.in_memory else problem
+    contradiction = describe_contradiction(others, model)
+    return notes if contradiction is None else [*notes, contradiction]
 
 
 def is_one_point(problem: Problem) -> bool:

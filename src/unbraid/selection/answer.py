@@ -12,8 +12,9 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
-from unbraid.fitting.fit_rank import check_fit, fit_rank
+from unbraid.fitting.fit_rank import check_fit
 from unbraid.fitting.request import Request, seed_of
+from unbraid.fitting.robust import fit_with_loss
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.contradictions import with_contradiction_first
@@ -82,7 +83,7 @@ class Selection:
 
     def fit_in(self, session: Session, request: Request) -> Fit:
         """The fit that `request` asks for, in a session; the reason is the first of its notes."""
-        fit = fit_rank(self.problem, request, session)
+        fit = fit_with_loss(self.problem, request, session)
         return replace(fit, notes=with_contradiction_first((self.reason, *fit.notes)))
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
 from unbraid.fitting.request import Request
+from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
@@ -150,9 +151,13 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
 
 
 def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:
-    """The fit of the rank that a selection recommends; where Ctrl-C ends the selection, the quick fit it had made."""
+    """The fit of the rank that a selection recommends; where Ctrl-C ends the selection, the quick fit it had made.
+
+    Where a robust fit was asked for, samples that are plainly wild take no part in the selection.
+    """
     half = replace(request, starts=max(1, request.starts // 2))
-    selection = answer(Question.of(Grid(), half), problem, session)
+    samples = screened(problem) if request.loss == "huber" else problem
+    selection = replace(answer(Question.of(Grid(), half), samples, session), problem=problem)
     quick = replace(selection.chosen.fit, status=Status.INTERRUPTED)
     quick = replace(quick, notes=(selection.reason, *quick.notes))
     if selection.interrupted:

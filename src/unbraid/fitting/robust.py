@@ -1,0 +1,224 @@
+"""Robust fits: samples that do not belong to the others get less weight, or none, by iterative reweighting.
+
+The first fit has weights min(1, (c / d)²), d being how far values and rows of Jacobians are from their medians: that
+bounds what a wild sample adds to sums of squares, and does not touch others. After it, what the model leaves decides:
+
+    d = max over outputs, of values and of rows of the Jacobian, of |residual| / scale,
+
+scale being the median absolute residual, as a standard deviation; or what the quantile 0.9 says of it where that is
+more, as around kinks that a model rounds off, but at most five times the median's. The weights are Hampel's: 1 up to
+d = 4, 4 / d as with Huber's loss up to 8, and from there falling to 0 at 20, because even the bounded influence of
+Huber's loss is too much of a sample that is 10⁶ standard deviations off. Fits that follow begin at the last model,
+until weights settle. Where that takes all weight from samples that the first search had counted, it may have been led
+astray by them, so a search with the new weights follows, and the better of the two goes on.
+
+Weights found multiply those that samples have. Where samples lie in files or Dask arrays, they are looked at in blocks,
+and only one number a sample is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unbraid.data.checks import ARRAYS, counted
+from unbraid.data.dask_arrays import Chunks, align
+from unbraid.data.problem import Problem, block_of
+from unbraid.data.sample_arrays import SampleArrays
+from unbraid.fitting.fit_rank import fit_rank
+from unbraid.fitting.request import Request
+from unbraid.fitting.session import CUTS, Session
+from unbraid.kernels.arrays import Array
+from unbraid.results.contradictions import with_contradiction_first
+from unbraid.results.fit import Fit, errors_on
+from unbraid.results.model import DecoupledModel
+from unbraid.results.notes import notes_on_starts
+from unbraid.results.outcome import Status
+from unbraid.results.wild import MOST_SAMPLES, UPPER, WILD, Middle, list_samples, quantiles, sizes_of, tail_limits
+from unbraid.runtime.interrupts import attempt
+
+FULL, LESS, NOTHING = 4.0, 8.0, 20.0
+"""Distances up to which a sample has its full weight, the weight of Huber's loss, and any weight."""
+SCREEN_SHARE, SCREEN_NOTHING = 0.2, 1e3
+"""c as a share of the limit beyond which values are called wild; and the d / c from which on there is no weight."""
+ROUNDS = 10
+"""So often weights are set anew, at most."""
+SEARCHED = 0.2
+"""The first weight of samples from which on a search that counted them may have been led astray by them."""
+SETTLED = 0.1
+"""Weights that change by no more than this have settled."""
+UPPER_SIZE, LONGEST = 1.645, 5.0
+"""The quantile 0.9 of sizes of normal values, and how many times the median's scale the one from it may be."""
+EXACT = 1e-5
+"""The least scale, as a share of the spread of the values: what is left of exact samples is no noise."""
+LEAST_KEPT = 0.5
+"""The share of the samples that keep some weight, whatever their distances are."""
+SLIGHT = 1e-3
+"""The weight of samples that would have none, where too few were left."""
+
+
+def fit_with_loss(problem: Problem, request: Request, session: Session) -> Fit:
+    """The fit that was asked for, by least squares or robust."""
+    return fit_robust(problem, request, session) if request.loss == "huber" else fit_rank(problem, request, session)
+
+
+def fit_robust(problem: Problem, request: Request, session: Session) -> Fit:
+    """Find a model while samples that do not belong to the others lose their weight; the request has been checked."""
+    plain, least = replace(request, loss="squared"), request.basis_used.size
+    screened = keep_enough(screen(problem), least)
+    first = fit = fit_rank(weighted(problem, screened), plain, session)
+    fit, weights = settle(problem, fit, screened, plain, session)
+    astray = np.any((screened > SEARCHED) & (weights == 0.0)) and request.init is None
+    if astray and fit.status not in CUTS:
+        other = fit_again(fit, weighted(problem, weights), plain, session)
+        if other.objective < fit.objective or other.status in CUTS:
+            first, fit = other, other
+            fit, weights = settle(problem, fit, weights, plain, session)
+    return conclude(fit, first, Verdict(problem, request, weights), session)
+
+
+def settle(problem: Problem, fit: Fit, weights: Array, request: Request, session: Session) -> tuple[Fit, Array]:
+    """Fits that begin at the last model, and weights (S,) by what it leaves, until those settle."""
+    for _ in range(ROUNDS):
+        if fit.status in CUTS:
+            break
+        settled, weights = weights, keep_enough(hampel(residual_distances(problem, fit.model)), request.basis_used.size)
+        if np.abs(weights - settled).max() <= SETTLED:
+            return fit, settled
+        again = replace(request, init=fit.model, compress=None, starts=1)
+        fit = fit_again(fit, weighted(problem, weights), again, session)
+    return fit, weights
+
+
+def fit_again(fit: Fit, problem: Problem, request: Request, session: Session) -> Fit:
+    """A further fit, or the one there is where Ctrl-C comes before there is another."""
+    work = partial(fit_rank, problem, request, session)
+    return attempt(work, lambda: replace(fit, status=Status.INTERRUPTED), safe=True)
+
+
+def screen(problem: Problem) -> Array:
+    """Weights (S,) before there is a model, by how far values and rows of Jacobians are from their medians."""
+    some = problem.thinned(MOST_SAMPLES)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        middle = Middle.of(some)
+        limits = SCREEN_SHARE * tail_limits(sizes_of(some, middle, None), middle.rounding, problem.S)
+        d = distances(problem, middle, None, limits)
+        return np.where(d < SCREEN_NOTHING, 1.0 / np.maximum(d, 1.0) ** 2, 0.0)
+
+
+def screened(problem: Problem) -> Problem:
+    """The problem with the weights that samples have before there is a model; in memory, of those that have any."""
+    return weighted(problem, screen(problem))
+
+
+def residual_distances(problem: Problem, model: DecoupledModel) -> Array:
+    """How far samples are from a model, in units of what it leaves of most: (S,)."""
+    some = problem.thinned(MOST_SAMPLES)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        middle = Middle.of(some)
+        spread = quantiles(sizes_of(some, middle, None), 0.75)[0]
+        half, upper = quantiles(sizes_of(some, middle, model), 0.5, UPPER)
+        scales = np.clip(upper / UPPER_SIZE, half / typical_size(problem), LONGEST * half / typical_size(problem))
+        return distances(problem, middle, model, np.maximum(scales, EXACT * spread + middle.rounding))
+
+
+def typical_size(problem: Problem) -> Array:
+    """Median sizes of values and of rows of Jacobians whose entries are standard normal, as roots of mean squares."""
+    rows = np.sqrt((1.0 - 2.0 / (9.0 * problem.m)) ** 3)  # of χ² (Wilson and Hilferty)
+    parts = [np.full(problem.n, 0.6745)] if problem.F is not None else []
+    return np.concatenate([*parts, *([np.full(problem.n, rows)] if problem.J is not None else [])])
+
+
+def hampel(d: Array) -> Array:
+    """Hampel's weights of distances (S,): 1, that of Huber's loss, falling to 0; no number is no trust."""
+    falling = np.clip((NOTHING - d) / (NOTHING - LESS), 0.0, 1.0)
+    return np.where(np.isnan(d), 0.0, np.where(d <= FULL, 1.0, FULL / np.maximum(d, FULL) * falling))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Numbers of samples in blocks, in their order; those of the next samples can be added."""
+
+    parts: tuple[Array, ...]
+
+    def __add__(self, other: Joined) -> Joined:
+        return Joined((*self.parts, *other.parts))
+
+
+def distances(problem: Problem, middle: Middle, model: DecoupledModel | None, scales: Array) -> Array:
+    """The largest sizes of each sample over all outputs, of values and Jacobians, in units of scales: (S,)."""
+    return np.concatenate(problem.sum(block_distances, middle, model, scales).parts)
+
+
+def block_distances(block: Problem, middle: Middle, model: DecoupledModel | None, scales: Array) -> Joined:
+    """The distances of the samples of a block; 0 where nothing is known."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return Joined((np.fmax.reduce(sizes_of(block, middle, model) / scales, axis=1, initial=0.0),))
+
+
+def keep_enough(weights: Array, least: int) -> Array:
+    """The weights, with a slight one in the place of none where too few samples would be left."""
+    too_few = np.count_nonzero(weights) < max(least, LEAST_KEPT * len(weights))
+    return np.maximum(weights, SLIGHT) if too_few else weights
+
+
+def weighted(problem: Problem, weights: Array) -> Problem:
+    """The problem with its weights times (S,) others; in memory, of the samples that have any."""
+    if np.all(weights == 1.0):
+        return problem
+    kept: dict[str, Any] = {one.name: getattr(problem, one.name) for one in fields(SampleArrays)}
+    kept["weights"] = weights if problem.weights is None else problem.weights * weights
+    if problem.home is not None:
+        arrays = align({name: kept[name] for name in ARRAYS if kept[name] is not None})
+        names = problem.input_names, problem.output_names
+        kept.update(arrays, home=Chunks(arrays, partial(block_of, names, problem.whole)))
+    return Problem.unchecked(SampleArrays(**kept)).counting()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was given and asked for, and the weights (S,) that samples ended with, beside their own."""
+
+    problem: Problem
+    request: Request
+    weights: Array
+
+    def notes(self, model: DecoupledModel) -> Sequence[str]:
+        """A note on the samples that got less weight, if any did, those farthest from a model first."""
+        if not (less := np.flatnonzero(self.weights < 1.0)).size:
+            return []
+        worst = less[np.argsort(-residual_distances(self.problem, model)[less], kind="stable")]
+        nothing = int(np.count_nonzero(self.weights == 0.0))
+        none = f", {nothing} of them none: the errors leave these out" if nothing else ""
+        return [
+            f'{counted(less.size, "sample")} of {self.problem.S} got less weight, by loss="huber", because values or '
+            f"Jacobians are far from what the others make likely ({list_samples(worst)}){none}."
+        ]
+
+
+def conclude(fit: Fit, first: Fit, verdict: Verdict, session: Session) -> Fit:
+    """The last fit as the one that was asked for: of the given problem, with the starts of the first one.
+
+    Errors are those of the samples that have any weight, with the weights that the problem has.
+    """
+    problem, request = verdict.problem, verdict.request
+    kept = weighted(problem, (verdict.weights > 0.0).astype(np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        jacobian_error, output_errors = errors_on(kept, fit.model)
+    on_starts = [] if fit is first else notes_on_starts(first.starts, first.status)
+    notes = [note for note in (*fit.notes, *on_starts) if not note.startswith(WILD)]
+    return replace(
+        fit,
+        status=Status.INTERRUPTED if session.listener.take() else fit.status,
+        jacobian_error=jacobian_error,
+        output_errors=output_errors,
+        starts=first.starts,
+        notes=with_contradiction_first((*verdict.notes(fit.model), *notes)),
+        problem=problem,
+        asked=request,
+        seconds=session.seconds(),
+    )
