@@ -38,12 +38,22 @@ from unbraid.results.fit import Fit, errors_on
 from unbraid.results.model import DecoupledModel
 from unbraid.results.notes import notes_on_starts
 from unbraid.results.outcome import Status
-from unbraid.results.wild import MOST_SAMPLES, UPPER, WILD, Middle, list_samples, quantiles, sizes_of, tail_limits
+from unbraid.results.wild import (
+    MOST_SAMPLES,
+    UPPER,
+    WILD,
+    Middle,
+    constant_limits,
+    list_samples,
+    quantiles,
+    sizes_of,
+    tails_of,
+)
 from unbraid.runtime.interrupts import attempt
 
 FULL, LESS, NOTHING = 4.0, 8.0, 20.0
 """Distances up to which a sample has its full weight, the weight of Huber's loss, and any weight."""
-SCREEN_SHARE, SCREEN_NOTHING = 0.2, 1e3
+SCREEN_SHARE, SCREEN_NOTHING = 0.35, 1e3
 """c as a share of the limit beyond which values are called wild; and the d / c from which on there is no weight."""
 ROUNDS = 10
 """So often weights are set anew, at most."""
@@ -105,8 +115,9 @@ def screen(problem: Problem) -> Array:
     some = problem.thinned(MOST_SAMPLES)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         middle = Middle.of(some)
-        limits = SCREEN_SHARE * tail_limits(sizes_of(some, middle, None), middle.rounding, problem.S)
-        d = distances(problem, middle, None, limits)
+        sizes = sizes_of(some, middle, None)
+        limits = SCREEN_SHARE * tails_of(sizes, middle.rounding, problem.S).limits
+        d = distances(problem, middle, None, np.maximum(limits, constant_limits(sizes, middle.rounding)))
         return np.where(d < SCREEN_NOTHING, 1.0 / np.maximum(d, 1.0) ** 2, 0.0)
 
 

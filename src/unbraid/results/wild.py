@@ -8,9 +8,10 @@ How large a size may be is told by the others. Of a lognormal quantity log q(p) 
 
     log limit = log q(0.9) + slope (z(1 - ε / S) - z(0.9)),    slope = (log q(0.9) - log q(0.5)) / z(0.9),
 
-which is 30 standard deviations of normal values, and far more where tails are long. Sizes beyond the limit are wild if
-a gap, a factor, lies between them and all others: tails have no gaps. What a model leaves is wild only if it is not
-small beside the spread of the values as well.
+which is 15 standard deviations of 1,000 normal values, and far more where tails are long. Sizes beyond the limit are
+wild if a gap lies between them and all others, a factor of which there is little chance in a tail that falls like a
+power: q(1 - t) ~ t^-h has a factor of more than g between neighbours with a chance of g^(-1/h). What a model leaves is
+wild only if it is not small beside the spread of the values as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -34,12 +35,16 @@ COMMAND_LINE = " (command line: --loss huber)"
 """The part of the note that is for the command line."""
 MOST_SAMPLES, FEWEST_SAMPLES = 8192, 12
 """How many samples tell what is usual, and how few say nothing."""
-UPPER, CHANCE = 0.9, 1e-4
+UPPER, CHANCE = 0.9, 1e-2
 """The quantile from which tails are continued, and the chance that one of lognormal sizes is beyond the limit."""
-STEEPEST = 3.0
-"""The largest slope that is believed: that of a lognormal quantity of three powers of e a standard deviation."""
+STEEPEST = 2.0
+"""The largest slope that is believed: that of a lognormal quantity of two powers of e a standard deviation."""
+FAR_FROM_CONSTANT = 30.0
+"""So many times the size of a constant a value is far from it."""
+FALL, GAP_CHANCE, HEAVIEST = (UPPER, 0.95, 0.98), 1.0 / 200.0, 1.3
+"""Quantiles that tell how a tail falls, the chance of a gap in a tail that does, and the largest h believed."""
 GAP, GAP_LEFT = 2.0, 4.0
-"""The factor between wild sizes and others, of values and of what a model leaves."""
+"""The least factor between wild sizes and others, of values and of what a model leaves."""
 BESIDE_SPREAD = 0.5
 """What a model leaves is small beside the spread of the values up to this share of it."""
 ROUNDING = 1e-9
@@ -139,28 +144,49 @@ def block_outermost(block: Problem, middle: Middle, model: DecoupledModel | None
     return Outermost.of(sizes_of(block, middle, model))
 
 
-def tail_limits(sizes: Array, rounding: Array, samples: int) -> Array:
-    """How large sizes (S, c) of so many samples may be, by their lognormal tails: (c,).
+class Tails(NamedTuple):
+    """How large sizes may be, and the factor between larger ones and all others from which on those are wild: (c,)."""
+
+    limits: Array
+    gaps: Array
+
+
+def tails_of(sizes: Array, rounding: Array, samples: int) -> Tails:
+    """The tails of sizes (S, c) that are some of so many samples.
 
     Where most sizes are rounding, as of an output that mostly is constant, the others tell, if there are several.
     """
-    half, upper = quantiles(sizes, 0.5, UPPER)
+    half, *outer = quantiles(sizes, 0.5, *FALL)
+    count = np.full(len(half), float(len(sizes)))
     for k in np.flatnonzero(half <= rounding):
         varying = sizes[sizes[:, k] > rounding[k], k]
         if len(varying) >= FEWEST_SAMPLES:
-            half[k], upper[k] = quantiles(varying[:, None], 0.5, UPPER)[:, 0]
-    half, upper = np.maximum(half, rounding), np.maximum(upper, rounding)
+            half[k], outer[0][k], outer[1][k], outer[2][k] = quantiles(varying[:, None], 0.5, *FALL)[:, 0]
+            count[k] = len(varying)
+    half, upper, *farther = (np.maximum(one, rounding) for one in (half, *outer))
     normal = NormalDist()
     far, near = normal.inv_cdf(1.0 - CHANCE / samples), normal.inv_cdf(UPPER)
-    slope = np.minimum(np.log(upper / half) / near, STEEPEST)
-    return np.asarray(upper * np.exp(slope * (far - near)))
+    doubt = 1.0 / np.sqrt(count)
+    slope = np.log(upper / half) / near
+    falls = zip((upper, *farther), farther, FALL, FALL[1:], strict=False)
+    heaviness = np.min([np.log(q / p) / np.log((1.0 - a) / (1.0 - b)) for p, q, a, b in falls], axis=0)
+    limits = upper * np.exp(np.minimum(slope * (1.0 + 2.0 * doubt), STEEPEST) * (far - near))
+    return Tails(limits, GAP_CHANCE ** -np.minimum(heaviness + doubt, HEAVIEST))
 
 
-def lower_ends(ordered: Array, limits: Array, gap: float) -> Array:
+def constant_limits(sizes: Array, rounding: Array) -> Array:
+    """How far (c,) values may be from a constant that all share but for a few: some times its size, if it has any.
+
+    Sizes beyond which nothing is known of what is usual; 0 for columns that vary.
+    """
+    constant = np.count_nonzero(sizes > rounding, axis=0) < FEWEST_SAMPLES
+    size = (rounding - np.finfo(float).tiny) / ROUNDING
+    return np.where(constant, np.where(size > 0.0, FAR_FROM_CONSTANT * size, np.inf), 0.0)
+
+
+def lower_ends(ordered: Array, tails: Tails) -> Array:
     """The least wild of sizes (k, c) in falling order: beyond the limits and above a gap; infinite where none is."""
-    if len(ordered) < 2:
-        return np.full(len(limits), np.inf)
-    stands_out = (ordered[:-1] > limits) & (ordered[:-1] > gap * ordered[1:])
+    stands_out = (ordered[:-1] > tails.limits) & (ordered[:-1] > tails.gaps * ordered[1:])
     return np.asarray(np.min(np.where(stands_out, ordered[:-1], np.inf), axis=0))
 
 
@@ -188,17 +214,20 @@ def find_wild(problem: Problem, model: DecoupledModel) -> Wild:
         spread = np.maximum(quantiles(given, 0.75)[0], middle.rounding)
         farness: dict[int, float] = {}
         columns: set[int] = set()
-        for one, gap, least in ((None, GAP, middle.rounding), (model, GAP_LEFT, BESIDE_SPREAD * spread)):
+        constant = constant_limits(given, middle.rounding)
+        for one, gap, least in ((None, GAP, constant), (model, GAP_LEFT, BESIDE_SPREAD * spread)):
             sizes = given if one is None else sizes_of(some, middle, one)
-            limits = np.maximum(tail_limits(sizes, np.maximum(middle.rounding, 1e-6 * spread), problem.S), least)
-            if some is problem and not (sizes > limits).any():
+            tails = tails_of(sizes, np.maximum(middle.rounding, 1e-6 * spread), problem.S)
+            tails = Tails(np.maximum(tails.limits, least), np.maximum(tails.gaps, gap))
+            if some is problem and not (sizes > tails.limits).any():
                 continue
             ordered = -np.sort(-np.where(np.isnan(sizes), 0.0, sizes), axis=0)[: max(KEPT, len(sizes) // 8)]
             outer = Outermost.of(sizes) if some is problem else problem.sum(block_outermost, middle, one)
-            level = np.minimum(lower_ends(ordered, limits, gap), lower_ends(outer.sizes, limits, gap))
+            level = np.minimum(lower_ends(ordered, tails), lower_ends(outer.sizes, tails))
             for place, column in np.argwhere(outer.sizes >= level):
                 sample = int(outer.rows[place, column])
-                farness[sample] = max(farness.get(sample, 0.0), float(outer.sizes[place, column] / limits[column]))
+                far = float(outer.sizes[place, column] / tails.limits[column])
+                farness[sample] = max(farness.get(sample, 0.0), far)
                 columns.add(int(column))
     samples = sorted(farness, key=lambda sample: -farness[sample])
     return Wild(np.array(samples, dtype=np.intp), np.array(sorted(columns), dtype=np.intp))
