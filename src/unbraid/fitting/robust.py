@@ -1,7 +1,8 @@
 """Robust fits: samples that do not belong to the others get less weight, or none, by iterative reweighting.
 
-The first fit has weights min(1, (c / d)²), d being how far values and rows of Jacobians are from their medians: that
-bounds what a wild sample adds to sums of squares, and does not touch others. After it, what the model leaves decides:
+The first fit has weights min(1, (c / d)²), d being how far values and rows of Jacobians are from their medians, and
+none beyond 3 c: that bounds what a wild sample adds to sums of squares, and does not touch others. After it, what the
+model leaves decides:
 
     d = max over outputs, of values and of rows of the Jacobian, of |residual| / scale,
 
@@ -53,12 +54,10 @@ from unbraid.runtime.interrupts import attempt
 
 FULL, LESS, NOTHING = 4.0, 8.0, 20.0
 """Distances up to which a sample has its full weight, the weight of Huber's loss, and any weight."""
-SCREEN_SHARE, SCREEN_NOTHING = 0.35, 1e3
+SCREEN_SHARE, SCREEN_NOTHING = 0.35, 3.0
 """c as a share of the limit beyond which values are called wild; and the d / c from which on there is no weight."""
 ROUNDS = 10
 """So often weights are set anew, at most."""
-SEARCHED = 0.2
-"""The first weight of samples from which on a search that counted them may have been led astray by them."""
 SETTLED = 0.1
 """Weights that change by no more than this have settled."""
 UPPER_SIZE, LONGEST = 1.645, 5.0
@@ -82,7 +81,7 @@ def fit_robust(problem: Problem, request: Request, session: Session) -> Fit:
     screened = keep_enough(screen(problem), least)
     first = fit = fit_rank(weighted(problem, screened), plain, session)
     fit, weights = settle(problem, fit, screened, plain, session)
-    astray = np.any((screened > SEARCHED) & (weights == 0.0)) and request.init is None
+    astray = np.any((screened > 0.0) & (weights == 0.0)) and request.init is None
     if astray and fit.status not in CUTS:
         other = fit_again(fit, weighted(problem, weights), plain, session)
         if other.objective < fit.objective or other.status in CUTS:
@@ -203,11 +202,12 @@ class Verdict:
         if not (less := np.flatnonzero(self.weights < 1.0)).size:
             return []
         worst = less[np.argsort(-residual_distances(self.problem, model)[less], kind="stable")]
-        nothing = int(np.count_nonzero(self.weights == 0.0))
-        none = f", {nothing} of them none: the errors leave these out" if nothing else ""
+        nothing, count = int(np.count_nonzero(self.weights == 0.0)), less.size
+        got = "no weight" if nothing == count else "less weight" + (f", {nothing} of them none" if nothing else "")
+        errors = " Errors leave out samples without weight." if nothing else ""
         return [
-            f'{counted(less.size, "sample")} of {self.problem.S} got less weight, by loss="huber", because values or '
-            f"Jacobians are far from what the others make likely ({list_samples(worst)}){none}."
+            f'{count} of {counted(self.problem.S, "sample")} ({list_samples(worst)}) got {got} by loss="huber", '
+            f"because values or Jacobians are far from what the others make likely.{errors}"
         ]
 
 

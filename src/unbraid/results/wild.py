@@ -269,8 +269,9 @@ def describe_wild(problem: Problem, wild: Wild, outputs: str) -> str:
     """The note: which samples do not belong, in `outputs`, and what to do."""
     count = len(wild.samples)
     many = f"{count} or more" if count >= KEPT else f"{count}"
+    are, them = ("is", "it") if count == 1 else ("are", "them")
     return (
         f"{WILD}{kinds_of(problem, wild.columns)[0]}: {many} of {counted(problem.S, 'sample')} "
-        f"({list_samples(wild.samples)}; {outputs}) {'is' if count == 1 else 'are'} far from what the others make "
-        f'likely, and least squares bends to them. Look at them, or use loss="huber"{COMMAND_LINE}.'
+        f"({list_samples(wild.samples)}; {outputs}) {are} far from what the others make "
+        f'likely, and least squares bends to {them}. Look at {them}, or use loss="huber"{COMMAND_LINE}.'
     )
