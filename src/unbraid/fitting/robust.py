@@ -77,16 +77,18 @@ def fit_with_loss(problem: Problem, request: Request, session: Session) -> Fit:
 
 def fit_robust(problem: Problem, request: Request, session: Session) -> Fit:
     """Find a model while samples that do not belong to the others lose their weight; the request has been checked."""
-    plain, least = replace(request, loss="squared"), request.basis_used.size
-    screened = keep_enough(screen(problem), least)
-    first = fit = fit_rank(weighted(problem, screened), plain, session)
-    fit, weights = settle(problem, fit, screened, plain, session)
+    plain, samples = replace(request, loss="squared"), problem.on(session.client)
+    screened = keep_enough(screen(samples), request.basis_used.size)
+    first = fit_rank(weighted(samples, screened), plain, session)
+    fit, weights = settle(samples, first, screened, plain, session)
     astray = np.any((screened > 0.0) & (weights == 0.0)) and request.init is None
     if astray and fit.status not in CUTS:
-        other = fit_again(fit, weighted(problem, weights), plain, session)
-        if other.objective < fit.objective or other.status in CUTS:
-            first, fit = other, other
-            fit, weights = settle(problem, fit, weights, plain, session)
+        other = fit_again(fit, weighted(samples, weights), plain, session)
+        if other.objective < fit.objective:
+            first = other
+            fit, weights = settle(samples, first, weights, plain, session)
+        elif other.status in CUTS:
+            fit = replace(fit, status=other.status)
     return conclude(fit, first, Verdict(problem, request, weights), session)
 
 
