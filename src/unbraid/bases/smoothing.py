@@ -6,9 +6,10 @@ A branch of degree d minimises its misfit plus α Ω, with
 
 over its range of length L: a number that does not depend on the units of u, and is 1/2 for one wave of sin over the
 range. The highest derivative there is, because slopes are what most is known of, and because what it leaves alone,
-polynomials of degree d - 1, is how a branch goes on beyond its range (the continuation of least Ω), for as far as
-data support it (`fitting.continuation`). Knots are even, and then its matrix is the same for all branches; where inputs have long tails and
-knots lie wider there (`kernels.knots`), derivatives are taken in units of the local distance of knots.
+polynomials of degree d - 1, is how a branch goes on beyond its range: the continuation of least Ω
+(`fitting.continuation` says how far). Knots are even, and then its matrix is the same for all branches; where inputs
+have long tails and knots lie wider there (`kernels.knots`), derivatives are taken in units of the local distance of
+knots.
 
 α is given, or chosen from the data. In sweeps that is done by generalised cross-validation of the branch's slopes and
 values alone (`kernels.cross_validation`). By Gauss–Newton it is done by restricted likelihood of the whole fit
@@ -251,16 +252,19 @@ def penalty_roots(placed: PlacedSpline) -> tuple[Array, Array, Array]:
     computed by Gauss's rule on every interval, exactly for polynomials; the highest derivative is constant there.
     """
     degree, gaps = placed.degree, np.diff(placed.breakpoints)
-    I = gaps.shape[-1]
+    intervals = gaps.shape[-1]
     nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
     way = 0.5 * (nodes + 1.0)
     u = (placed.breakpoints[..., :-1, None] + gaps[..., None] * way).reshape(*gaps.shape[:-1], -1)
-    t, weight = ((np.arange(I)[:, None] + way) / I).ravel(), np.tile(0.5 * weights / I, I)
-    length = np.repeat(I * gaps, len(nodes), axis=-1)[..., None] / (2.0 * np.pi)
+    t, weight = (
+        ((np.arange(intervals)[:, None] + way) / intervals).ravel(),
+        np.tile(0.5 * weights / intervals, intervals),
+    )
+    length = np.repeat(intervals * gaps, len(nodes), axis=-1)[..., None] / (2.0 * np.pi)
     line = 12.0 / (2.0 * np.pi) * (weight * (t - 0.5)) @ placed.design(u)
     bend = np.sqrt(weight)[:, None] * length**2 * placed.design(u, 2)
     _, sizes, rows = np.linalg.svd(bend, full_matrices=False)
-    kept = slice(0, I + degree - 2)  # lines have none
+    kept = slice(0, intervals + degree - 2)  # lines have none
     middle = 0.5 * (placed.breakpoints[..., 1:] + placed.breakpoints[..., :-1])
-    rough = placed.design(middle, degree) * (I * gaps[..., None] / (2.0 * np.pi)) ** degree / np.sqrt(I)
+    rough = placed.design(middle, degree) * (intervals * gaps[..., None] / (2.0 * np.pi)) ** degree / np.sqrt(intervals)
     return line[..., None, :], sizes[..., kept, None] * rows[..., kept, :], rough

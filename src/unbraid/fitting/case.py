@@ -55,7 +55,9 @@ class Case:
             method=method.name,
             basis=basis,
             constraints=request.constraints,
-            notes=notes_on(problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors, smoothing)),
+            notes=notes_on(
+                problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors, smoothing)
+            ),
             problem=problem,
             asked=request,
             smoothing=smoothing,

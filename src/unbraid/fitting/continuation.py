@@ -36,8 +36,8 @@ REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
 DOUBT, RISK = (0.5, 0.15), (1e-2, 1e-3)
 """Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most `DOUBT`, and one of
-at most `RISK` of the range of the branch's values, where branches do not cancel each other: of penalised splines, and of
-others, whose standard deviations know nothing of what their few knots cannot follow."""
+at most `RISK` of the range of the branch's values, where branches do not cancel each other: of penalised splines, and
+of others, whose standard deviations know nothing of what their few knots cannot follow."""
 HEIGHTS = 32
 """Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
 RIDGE = 1e-12
@@ -46,7 +46,7 @@ RIDGE = 1e-12
 
 @dataclass(frozen=True)
 class ContinueBranches:
-    """Stage: the best run, its branches going on as polynomials, as far as the data support it or as far as they may."""
+    """Stage: the best run, its branches going on as polynomials, as far as the data support it or they may."""
 
     levels: Levels
     solver: GaussNewton
@@ -62,10 +62,8 @@ class ContinueBranches:
             solver = replace(solver, coupling=found.smoothing.coupling)
         if not np.isfinite(run.objective) or solver.basis.continued_degree < 2:
             return found
-        if self.always:
-            reach = np.full((*run.best.W0.shape[:2], 2), REACH)
-        else:
-            reach = supported_reaches(solver, run.best)
+        far = np.full((*run.best.W0.shape[:2], 2), REACH)
+        reach = far if self.always else supported_reaches(solver, run.best)
         return found.narrow(replace(run, best=replace(run.best, reach=reach)), found.level, found.cut)
 
 

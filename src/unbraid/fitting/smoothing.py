@@ -49,7 +49,8 @@ HOPEFUL = 0.25
 class ChooseSmoothing:
     """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`.
 
-    `solver` has the `basis` with weak smoothing. A run that is exact already stays as it is, in the basis of the search.
+    `solver` has the `basis` with weak smoothing. A run that is exact already stays as it is, in the basis of the
+    search.
     """
 
     levels: Levels

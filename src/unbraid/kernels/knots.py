@@ -50,7 +50,7 @@ def breakpoints(u: Array, intervals: int, evenness: float = 0.0) -> Array:
 
 
 def bulk_of(ordered: Array) -> tuple[Array, Array]:
-    """c and w (...) of values sorted along the last axis."""
+    """The c and w (...) of values sorted along the last axis."""
     last = ordered.shape[-1] - 1
     low, high = (ordered[..., round(share * last)] for share in BULK)
     return 0.5 * (low + high), 1.5 * (high - low)
@@ -76,13 +76,13 @@ class TailScale:
         return cls(float(center), float(half) / 3.0)
 
     def of(self, u: Array) -> Array:
-        """t of u."""
+        """The t of u."""
         far = (u - self.center) / self.half
         size = np.maximum(np.abs(far), 1.0)
         return np.where(size > 1.0, self.center + self.half * np.sign(far) * (1.0 + np.log(size)), u)
 
     def back(self, t: Array) -> Array:
-        """u of t."""
+        """The u of t."""
         far = (t - self.center) / self.half
         beyond = np.maximum(np.abs(far) - 1.0, 0.0)
         return np.where(beyond > 0.0, self.center + self.half * np.sign(far) * np.exp(beyond), t)

@@ -4,8 +4,8 @@ Around a point, a fit minimises in changes δ of all its unknowns
 
     misfit - 2 descentᵀ δ + δᵀ N δ + Σ_j Σ_p s_jp ‖R_jp (a_j + δ_j)‖²,
 
-a_j (K,) being the coefficients of branch j, δ_j their changes, and R_jp (k_p, K) the root of its p-th penalty. Read as a
-Bayesian model, with noise of variance σ² and a prior of precision Σ_p s_jp R_jpᵀ R_jp / σ² for a_j, the strengths that
+a_j (K,) being the coefficients of branch j, δ_j their changes, and R_jp (k_p, K) the root of its p-th penalty. Read as
+a Bayesian model, with noise of variance σ² and a prior of precision Σ_p s_jp R_jpᵀ R_jp / σ² for a_j, the strengths that
 make the data most likely, all unknowns integrated out, are a fixed point of [1]_
 
     s_jp ← s_jp σ² (tr(S_j⁺ O_jp) - tr(V⁻¹ O_jp)) / ‖R_jp a_j‖²,        O_jp = R_jpᵀ R_jp,
@@ -170,4 +170,4 @@ def update(fit: Expansion, strengths: Array, known: Posterior) -> Array:
     energies = np.maximum(fit.energies(), wanted / LARGEST_CHANGE)
     factor = np.maximum(np.divide(wanted, energies, where=energies > 0.0, out=np.ones_like(wanted)), 1 / LARGEST_CHANGE)
     most = STRONGEST * np.stack([np.sum((told @ R) * R, axis=(-2, -1)) for R in inverses], axis=-1)
-    return np.minimum(strengths * factor, np.where(most > 0.0, most, 1.0))
+    return np.asarray(np.minimum(strengths * factor, np.where(most > 0.0, most, 1.0)))

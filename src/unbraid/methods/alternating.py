@@ -178,8 +178,8 @@ def default(
     Notes
     -----
     The sweeps have the anchored step and a free output offset, in balanced units. Branches are penalised splines,
-    `SmoothingSpline()`, of fewer knots where samples are few; search and polish are in `BSpline(12)`, and the best start
-    goes on from there. Without polish that is the basis throughout.
+    `SmoothingSpline()`, of fewer knots where samples are few; search and polish are in `BSpline(12)`, and the best
+    start goes on from there. Without polish that is the basis throughout.
     """
     check_number("evenness", evenness, 0.0, 1.0)
     sweeps = max_sweeps if max_sweeps is not None else SEARCH_SWEEPS if polish else 300

@@ -171,7 +171,9 @@ class Fit:
         found = []
         if self.output_errors is not None:
             several = self.smoothing.noise(self.output_errors)
-            found.append(f"{', '.join(f'{one:.2g}' for one in several[:6])}{', …' if len(several) > 6 else ''} % of values")
+            found.append(
+                f"{', '.join(f'{one:.2g}' for one in several[:6])}{', …' if len(several) > 6 else ''} % of values"
+            )
         if self.jacobian_error is not None:
             found.append(f"{100.0 * float(self.smoothing.noise(np.sqrt(self.jacobian_error))):.2g} % of slopes")
         return f"noise {' and '.join(found)}"

@@ -16,15 +16,15 @@ class Smoothing:
     Attributes
     ----------
     freedom
-        (r,), the effective degrees of freedom that each branch uses, of its curve and of its directions together. 0: the
-        data do not support the branch, and it was left out.
+        (r,), the effective degrees of freedom that each branch uses, of its curve and of its directions together. 0:
+        the data do not support the branch, and it was left out.
     coupling
         λ, the weight of values beside Jacobians, in the solver's balanced units; None where only one of them is given.
     left
         1 - Σ freedom / E, E being how many numbers were fitted: the share of them that is left to tell noise from.
     score
-        log of the mean square of what is left unexplained, made larger for every degree of freedom that was used: of fits
-        to the same data the one with the lowest score is to be preferred. See `fitting.smoothing`.
+        The logarithm of the mean square of what is left unexplained, made larger for every degree of freedom that was
+        used: of fits to the same data the one with the lowest score is to be preferred. See `fitting.smoothing`.
     """
 
     freedom: Array

@@ -165,7 +165,7 @@ class Linearised(Batch):
 
     def branch_matrices(self) -> Array:
         """The blocks of the Gauss–Newton matrix of each branch with itself, (B·r, 1, q, 1, q)."""
-        W0, W1 = self.iterates.W0, self.iterates.W1
+        W0 = self.iterates.W0
         N = self.data_branch_matrices()
         if self.penalty is not None:
             self.penalty.add_to(N.reshape(*W0.shape[:2], *N.shape[-3::2]))

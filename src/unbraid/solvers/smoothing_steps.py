@@ -64,9 +64,7 @@ class SmoothingSteps:
         """Begin at a model whose penalties have strengths."""
         coupling = self.balanced(iterates, self.solver.coupling)
         nothing = np.full(1, np.inf)
-        return SmoothingState(
-            iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), 0
-        )
+        return SmoothingState(iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), 0)
 
     def step(self, state: SmoothingState) -> tuple[SmoothingState, list[tuple[int, Event]]]:
         """Strengths anew, one damped step, and λ anew."""
@@ -74,7 +72,8 @@ class SmoothingSteps:
         if state.steps in PLACE_AT:
             iterates = solver.placed_anew(iterates)
         placement = iterates.placement
-        assert isinstance(placement, PlacedSmoothing) and placement.strength is not None
+        assert isinstance(placement, PlacedSmoothing)
+        assert placement.strength is not None
         at = solver.linearised(iterates)
         around = Surroundings.of(solver, at)
         before = solver.measured(at)

@@ -54,7 +54,8 @@ class Surroundings:
         """The surroundings of a linearised model, from what data say about it."""
         it = at.iterates
         placement = it.placement
-        assert isinstance(placement, PlacedSmoothing) and placement.strength is not None
+        assert isinstance(placement, PlacedSmoothing)
+        assert placement.strength is not None
         (_, n, r), m, K = it.W1.shape, it.W0.shape[-1], it.a.shape[-1]
         alive, data = np.flatnonzero(alive_branches(it)), solver.samples
         together = r * (n + m + K) <= solver.dense_limit
@@ -141,7 +142,7 @@ class Surroundings:
 
 def alive_branches(iterates: Iterates) -> BoolArray:
     """Which branches of a batch of one are not zero, (r,)."""
-    return np.any(iterates.W1[0] != 0.0, axis=0) & np.any(iterates.a[0] != 0.0, axis=-1)
+    return np.asarray(np.any(iterates.W1[0] != 0.0, axis=0) & np.any(iterates.a[0] != 0.0, axis=-1))
 
 
 def count_equations(samples: SampleSet) -> int:
