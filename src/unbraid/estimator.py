@@ -16,8 +16,8 @@ from unbraid.data.checks import check_finite, numbers
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
-from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.fitting.request import Continuing
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
 from unbraid.results.contradictions import CONTRADICTION
 from unbraid.results.fit import Fit

@@ -5,8 +5,8 @@ Around a point, a fit minimises in changes δ of all its unknowns
     misfit - 2 descentᵀ δ + δᵀ N δ + Σ_j Σ_p s_jp ‖R_jp (a_j + δ_j)‖²,
 
 a_j (K,) being the coefficients of branch j, δ_j their changes, and R_jp (k_p, K) the root of its p-th penalty. Read as
-a Bayesian model, with noise of variance σ² and a prior of precision Σ_p s_jp R_jpᵀ R_jp / σ² for a_j, the strengths that
-make the data most likely, all unknowns integrated out, are a fixed point of [1]_
+a Bayesian model, with noise of variance σ² and a prior of precision Σ_p s_jp R_jpᵀ R_jp / σ² for a_j, the strengths
+that make the data most likely, all unknowns integrated out, are a fixed point of [1]_
 
     s_jp ← s_jp σ² (tr(S_j⁺ O_jp) - tr(V⁻¹ O_jp)) / ‖R_jp a_j‖²,        O_jp = R_jpᵀ R_jp,
     σ²   = misfit / (equations - tr(V⁻¹ N)),
@@ -62,7 +62,7 @@ class Penalties:
     @classmethod
     def of(cls, roots: Sequence[Array]) -> Self:
         """From their roots."""
-        return cls(tuple(roots), tuple(np.linalg.pinv(R, rcond=RELATIVE_RANK) for R in roots))
+        return cls(tuple(roots), tuple(np.asarray(np.linalg.pinv(R, rcond=RELATIVE_RANK)) for R in roots))
 
     def take(self, index: IndexArray | slice) -> Self:
         """Those of some branches."""

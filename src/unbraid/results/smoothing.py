@@ -37,9 +37,9 @@ class Smoothing:
         """How many branches the data support."""
         return int(np.count_nonzero(self.freedom))
 
-    def noise(self, errors: Array) -> Array:
+    def noise(self, errors: Array | float) -> Array:
         """The level of noise behind errors on the samples that were fitted, which are smaller by what was fitted."""
-        return np.asarray(errors) / np.sqrt(max(self.left, 0.05))
+        return np.asarray(errors / np.sqrt(max(self.left, 0.05)))
 
     def __repr__(self) -> str:
         freedom = ", ".join(f"{one:.1f}" for one in self.freedom[:8]) + (", …" if len(self.freedom) > 8 else "")
