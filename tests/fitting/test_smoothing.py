@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +10,12 @@ import pytest
 import unbraid as ub
 from draws import few_or_many
 from unbraid.bases.constraints import Constraint
-from unbraid.bases.projection import Projection, targets
-from unbraid.data.in_memory import Samples
-from unbraid.data.units import Units
-from unbraid.fitting.continuation import coefficient_covariances
-from unbraid.fitting.smoothing import ROUNDS, STEPS, balance_noise, choose_strengths
+from unbraid.bases.projection import targets
+from unbraid.bases.smoothing import ROUGHNESS
+from unbraid.fitting.smoothing import LAST_STEPS, STEPS
 from unbraid.kernels.cross_validation import GAMMA, trial_strengths
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
-from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.iterates import Iterates
-from unbraid.solvers.translate import in_solver_units
 from unbraid.studies.comparison.cells import with_noise
 
 METHODS = [
@@ -56,14 +50,15 @@ def test_the_chosen_strength_has_the_least_score_of_refits() -> None:
     chosen = placed.chosen_penalty(N, b, to.square, to.equations)
     assert chosen is not None
     chosen = chosen[0]
-    unit = np.trace(D.T @ D)
+    unit, root = np.trace(D.T @ D), placed.roots[ROUGHNESS]
+    omega = root.T @ root
 
     def score(alpha: float) -> float:
-        hat = D @ np.linalg.solve(D.T @ D + alpha * placed.omega, D.T)
+        hat = D @ np.linalg.solve(D.T @ D + alpha * omega, D.T)
         return float(np.sum((y - hat @ y) ** 2) / (240 - GAMMA * np.trace(hat)) ** 2)
 
-    best = np.trace(chosen) / np.trace(placed.omega)
-    assert score(best) <= min(score(one * unit) for one in trial_strengths(placed.omega_root)[20:]) * (1 + 1e-4)
+    best = np.trace(chosen) / np.trace(omega)
+    assert score(best) <= min(score(one * unit) for one in trial_strengths(root)[20:]) * (1 + 1e-4)
 
 
 def test_without_penalty_it_is_a_spline_with_even_knots() -> None:
@@ -140,59 +135,32 @@ def test_constraints_hold_with_smoothing(constraint: Constraint) -> None:
     assert all(branch.certified(constraint) for branch in fit.model.branches)
 
 
-def a_point(problem: ub.Problem, basis: ub.SmoothingSpline) -> tuple[GaussNewton, Iterates]:
-    samples = Samples.of(problem, Units.balanced(problem))
-    solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
-    model = ub.decouple(problem, 3, basis=basis, starts=2, rng=0).model
-    W0 = (model.W0 * Units.balanced(problem).x_scale)[None]
-    W1 = (model.W1 / Units.balanced(problem).f_scale[:, None])[None]
-    placement = basis.untuned().place(W0 @ samples.X.T)
-    a = np.random.default_rng(0).standard_normal((1, 3, basis.size))
-    return solver, Iterates(W0, W1, placement, a)
-
-
-def test_strengths_of_a_fit_do_not_depend_on_the_coefficients_it_has() -> None:
-    """With directions given the model is linear: the choice belongs to the data."""
+def test_a_time_limit_ends_the_choice_as_well() -> None:
     problem, _ = noisy_trig()
-    solver, it = a_point(problem, ub.SmoothingSpline(14))
-    other = replace(it, a=np.random.default_rng(1).standard_normal(it.a.shape))
-    np.testing.assert_allclose(choose_strengths(solver, it), choose_strengths(solver, other), rtol=1e-6)
+    method = ub.methods.default(max_seconds=1e-9)
+    fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), method=method, starts=2, rng=0)
+    assert fit.status is Status.OUT_OF_TIME
 
 
-def test_strengths_beyond_the_dense_limit_are_chosen_branch_by_branch() -> None:
-    problem, _ = noisy_trig()
-    basis = ub.SmoothingSpline(14)
-    solver, it = a_point(problem, basis)
-    at = solver.placed_anew(it)
-    chosen = choose_strengths(replace(solver, dense_limit=0), at)
-    assert chosen.shape == (1, 3)
-    assert (chosen > 0.0).all()
-    assert np.isfinite(chosen).all()
+def test_the_choice_is_told_and_ctrl_c_in_it_keeps_the_fit() -> None:
+    problem, _ = noisy_trig(0.01)
+    seen: list[ub.Progress] = []
+    whole = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=seen.append)
+    told = [one for one in seen if one.phase == "smooth"]
+    assert seen[-len(told) :] == told
+    assert [one.done for one in told] == sorted(one.done for one in told)
+    assert {one.total for one in told} == {STEPS + LAST_STEPS}
+    for at in (1, 10, STEPS + 1):  # in the first step, later, and in the last steps
 
+        def stop(progress: ub.Progress, at: int = at) -> None:
+            if progress.phase == "smooth" and progress.done >= at:
+                raise KeyboardInterrupt
 
-def test_covariances_are_those_of_a_penalised_regression() -> None:
-    """Of slopes and values of one branch, whose design can be written down."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (60, 2))
-    f, J = np.sin(2 * X[:, :1]), np.stack([2 * np.cos(2 * X[:, 0]), np.zeros(60)], axis=-1)[:, None]
-    problem = with_noise(ub.Problem(X, f, J), 0.05, rng)
-    basis = ub.SmoothingSpline(9, smoothing=1e-4)
-    samples = Samples.of(problem, Units.as_given(problem))
-    solver = GaussNewton(samples, basis, Projection.onto([None]), 0.3, offset=False)
-    W0, W1 = np.array([[[1.0, 0.0]]]), np.array([[[2.0]]])
-    placement = basis.place(W0 @ samples.X.T)
-    u, one = (W0 @ samples.X.T)[0, 0], placement.select((0, 0))
-    rows = [2.0 * one.design(u, 1), np.sqrt(0.3) * 2.0 * one.design(u)]
-    assert problem.J is not None
-    assert problem.F is not None
-    D, y = np.concatenate(rows), np.concatenate([problem.J[:, 0, 0], np.sqrt(0.3) * problem.F[:, 0]])
-    penalty = 4.0 * 60 * 1e-4 * one.omega
-    V = np.linalg.inv(D.T @ D + penalty)
-    a = V @ D.T @ y
-    left = np.sum((y - D @ a) ** 2) + np.sum(problem.J[:, 0, 1] ** 2)  # the second column of J is not modelled
-    sigma = left / (60 * 3 - 2 - np.trace(V @ D.T @ D))
-    [found] = coefficient_covariances(solver, Iterates(W0, W1, placement, a[None, None]))
-    np.testing.assert_allclose(found, sigma * V, rtol=1e-6, atol=1e-9 * np.abs(sigma * V).max())
+        fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=stop)
+        assert fit.status is Status.INTERRUPTED
+        assert fit.jacobian_error is not None
+        assert whole.jacobian_error is not None
+        assert fit.jacobian_error < 100.0 * whole.jacobian_error
 
 
 def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
@@ -205,42 +173,86 @@ def test_an_open_coupling_weighs_values_and_jacobians_by_their_noise() -> None:
     for on_values, on_slopes in ((0.01, 0.1), (0.1, 0.01)):
         F = problem.F + on_values * np.std(problem.F, axis=0) * rng.standard_normal(problem.F.shape)
         J = problem.J + on_slopes * size * rng.standard_normal(problem.J.shape)
-        noisy = ub.Problem(problem.X, F, J)
-        samples = Samples.of(noisy, Units.balanced(noisy))
-        basis = ub.SmoothingSpline(20)
-        solver = GaussNewton(samples, basis.untuned(), Projection.onto([None] * 3), 0.1, offset=True)
-        model = ub.decouple(noisy, 3, basis=basis, starts=2, rng=0).model
-        iterates = in_solver_units(model, Units.balanced(noisy))
-        couplings.append(balance_noise(solver, iterates))
+        smoothing = ub.decouple(ub.Problem(problem.X, F, J), 3, starts=2, rng=0).smoothing
+        assert smoothing is not None
+        assert smoothing.coupling is not None
+        couplings.append(smoothing.coupling)
     assert couplings[0] > 100.0 * couplings[1]  # the noise says 10⁴
 
 
-def test_a_time_limit_ends_the_choice_as_well() -> None:
+def test_a_coupling_that_is_given_stays() -> None:
     problem, _ = noisy_trig()
-    method = ub.methods.default(max_seconds=1e-9)
-    fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(14), method=method, starts=2, rng=0)
-    assert fit.status is Status.OUT_OF_TIME
+    smoothing = ub.decouple(problem, 3, method=ub.methods.default(coupling=7.0), starts=2, rng=0).smoothing
+    assert smoothing is not None
+    assert smoothing.coupling == 7.0
 
 
-def test_the_choice_is_told_and_ctrl_c_in_it_keeps_the_fit() -> None:
-    problem, _ = ub.datasets.trig(S=60, rng=0)
-    seen: list[ub.Progress] = []
-    whole = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=seen.append)
-    told = [one for one in seen if one.phase == "smooth"]
-    assert seen[-len(told) :] == told
-    assert [one.done for one in told] == sorted(one.done for one in told)
-    assert {one.total for one in told} == {ROUNDS * STEPS}
-    for at in (0, STEPS + 1):  # before the first choice; in the steps after the second
+# What was chosen.
 
-        def stop(progress: ub.Progress, at: int = at) -> None:
-            if progress.phase == "smooth" and progress.done >= at:
-                raise KeyboardInterrupt
 
-        fit = ub.decouple(problem, 3, basis=ub.SmoothingSpline(df=12), starts=2, rng=0, callback=stop)
-        assert fit.status is Status.INTERRUPTED
+@few_or_many(3, 8)
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_noise_and_freedom_are_found(noise: float, draws: int) -> None:
+    found, used = [], []
+    for seed in range(draws):
+        problem, _ = noisy_trig(noise, S=150, seed=seed)
+        fit = ub.decouple(problem, 3, starts=4, rng=0)
+        assert fit.smoothing is not None
+        assert fit.output_errors is not None
+        found += list(fit.smoothing.noise(fit.output_errors) / (100.0 * noise))
+        used.append(fit.smoothing.freedom.sum())
+    assert 0.8 < np.median(found) < 1.25
+    assert 15.0 < np.median(used) < 60.0  # of 87 unknowns that splines of 28 degrees of freedom have
+
+
+@few_or_many(2, 5)
+@pytest.mark.parametrize("more", [1, 3])
+def test_superfluous_branches_vanish_and_are_told(more: int, draws: int) -> None:
+    ratios = []
+    for seed in range(draws):
+        problem, fresh = noisy_trig(0.05, S=120, seed=seed)
+        exact, larger = (ub.decouple(problem, rank, starts=4, rng=0) for rank in (3, 3 + more))
+        errors = [float(np.max(errors_on(fresh, fit.model)[1])) for fit in (exact, larger)]  # type: ignore[arg-type]
+        ratios.append(errors[1] / errors[0])
+        assert larger.smoothing is not None
+        empty = larger.smoothing.freedom == 0.0
+        assert larger.model.rank == 3 + more
+        assert np.all(larger.model.W1[:, empty] == 0.0)
+        assert any("nothing: the data support" in note for note in larger.notes) == empty.any()
+    assert np.median(ratios) < 1.3
+
+
+def test_exact_fits_stay_exact_and_have_nothing_to_choose() -> None:
+    for seed in range(3):
+        problem, _ = ub.datasets.random_system(2, 3, 3, 120, "cubic", seed)
+        fit = ub.decouple(problem, 3, rng=0)
         assert fit.jacobian_error is not None
-        assert whole.jacobian_error is not None
-        assert fit.jacobian_error < 100.0 * whole.jacobian_error
+        assert fit.jacobian_error < 1e-20
+        assert fit.smoothing is None
+
+
+def test_strong_noise_on_values_leaves_lines() -> None:
+    """Where only noise is to be seen beside a line, that is what is found."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((150, 4))
+        y = X @ [1.0, 2.0, 0.0, -1.0] + 2.0 * rng.standard_normal(150)
+        fit = ub.decouple(ub.Problem(X, y[:, None]), 2, rng=0)
+        assert fit.smoothing is not None
+        assert fit.smoothing.freedom.sum() < 16.0
+        fresh = rng.standard_normal((1000, 4))
+        slopes = np.linalg.lstsq(np.hstack([X, np.ones((150, 1))]), y)[0]
+        truth = fresh @ [1.0, 2.0, 0.0, -1.0]
+        linear = np.mean((fresh @ slopes[:4] + slopes[4] - truth) ** 2)
+        assert np.mean((fit.model(fresh)[:, 0] - truth) ** 2) < 6.0 * linear + 0.1
+
+
+@pytest.mark.parametrize("S", [2, 3, 5, 8, 12, 20])
+def test_few_samples_are_no_obstacle(S: int) -> None:
+    problem, _ = noisy_trig(S=S)
+    for given_data in (problem, ub.Problem(problem.X, problem.F)):
+        fit = ub.decouple(given_data, 1, starts=2, rng=0)
+        assert np.isfinite(fit.model(problem.X)).all()
 
 
 def test_a_fit_is_the_same_after_saving(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from unbraid.bases.smoothing import roughness_root
+from unbraid.bases.smoothing import ROUGHNESS, even_roots
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.cross_validation import GAMMA, PenalisedSystem, cross_validate, diagonalise, trial_strengths
 
 K = 12
-ROOT = roughness_root(K - 3, 3)
+ROOT = even_roots(K - 3, 3)[ROUGHNESS]
 OMEGA = ROOT.T @ ROOT
 
 
@@ -63,7 +63,7 @@ def test_a_batch_gives_what_its_members_give() -> None:
 
 @pytest.mark.parametrize(("intervals", "degree"), [(1, 3), (9, 3), (24, 5), (120, 5)])
 def test_coordinates_are_penalised_equally_or_not_at_all(intervals: int, degree: int) -> None:
-    root = roughness_root(intervals, degree)
+    root = even_roots(intervals, degree)[ROUGHNESS]
     T, penalised = diagonalise(root)
     gram = (root @ T).T @ (root @ T)
     expected = np.zeros_like(gram)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -82,6 +82,7 @@ def test_breakpoints_survive_a_point_mass_among_very_many_samples(share: float) 
 def test_breakpoints_are_quantiles_of_the_mixture(u: Array, intervals: int, evenness: float) -> None:
     """The slow twin: the mixture's distribution function, inverted by interpolation, one level after another."""
     ordered = np.sort(u)
+    assume(not knots.has_long_tails(ordered))
     along = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
     rank = (1.0 - evenness) * np.linspace(0.0, 1.0, len(u)) + evenness * along
     expected = [np.interp(level, rank, ordered) for level in np.linspace(0.0, 1.0, intervals + 1)]
@@ -90,6 +91,7 @@ def test_breakpoints_are_quantiles_of_the_mixture(u: Array, intervals: int, even
 
 @given(u=distinct_inputs(size=80), intervals=st.integers(1, 12))
 def test_full_evenness_is_even(u: Array, intervals: int) -> None:
+    assume(not knots.has_long_tails(np.sort(u)))
     expected = np.linspace(u.min(), u.max(), intervals + 1)
     np.testing.assert_allclose(knots.breakpoints(u, intervals, 1.0), expected, rtol=0, atol=1e-12)
 
@@ -100,3 +102,42 @@ def test_breakpoints_do_not_depend_on_the_batch(seed: int, evenness: float) -> N
     together = knots.breakpoints(u, 9, evenness)
     for row in np.ndindex(3, 2):
         np.testing.assert_array_equal(together[row], knots.breakpoints(u[row], 9, evenness))
+
+
+# Long tails.
+
+
+@given(seed=seeds, center=st.floats(-5, 5), half=st.floats(0.1, 10))
+def test_the_scale_of_tails_is_increasing_smooth_and_has_an_inverse(seed: int, center: float, half: float) -> None:
+    u = np.sort(center + half * np.random.default_rng(seed).standard_cauchy(200))
+    scale = knots.TailScale(center, half)
+    t = scale.of(u)
+    assert np.all(np.diff(t) >= 0.0)
+    np.testing.assert_allclose(scale.back(t), u, rtol=1e-9, atol=1e-9)
+    inside = np.abs(u - center) <= half
+    np.testing.assert_array_equal(t[inside], u[inside])
+    ends = center + half * np.array([-1.0, 1.0])
+    np.testing.assert_allclose(scale.of(ends + 1e-7 * half) - scale.of(ends - 1e-7 * half), 2e-7 * half, rtol=1e-4)
+
+
+@pytest.mark.parametrize("draw", ["lognormal", "standard_cauchy"])
+@pytest.mark.parametrize("evenness", [0.5, 1.0])
+def test_knots_follow_the_bulk_of_long_tails_and_reach_their_ends(draw: str, evenness: float) -> None:
+    for seed in range(20):
+        u = getattr(np.random.default_rng(seed), draw)(size=300)
+        found = knots.breakpoints(u, 24, evenness)
+        low, high = np.quantile(u, [0.1, 0.9])
+        assert np.count_nonzero((found > low) & (found < high)) >= 7
+        assert (found[0], found[-1]) == (u.min(), u.max())
+        assert np.all(np.diff(found) > 0.0)
+
+
+@pytest.mark.parametrize("draw", ["uniform", "standard_normal"])
+def test_ordinary_inputs_have_no_long_tails(draw: str) -> None:
+    long = [knots.has_long_tails(np.sort(getattr(np.random.default_rng(k), draw)(size=500))) for k in range(200)]
+    assert np.mean(long) < 0.1
+
+
+def test_without_evenness_tails_change_nothing() -> None:
+    u = np.random.default_rng(0).standard_cauchy(300)
+    np.testing.assert_allclose(knots.breakpoints(u, 10), np.quantile(u, np.linspace(0, 1, 11)))
