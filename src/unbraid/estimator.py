@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.bases import Basis, BSpline, SmoothingSpline
+from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import check_finite, numbers
 from unbraid.data.problem import Problem
@@ -24,6 +24,7 @@ from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.wild import COMMAND_LINE, WILD, names_samples, renumbered
+from unbraid.runtime.files import StrPath
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -39,17 +40,31 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+ADVICE = {
+    Status.OUT_OF_SWEEPS: (
+        "The solver's budget ran out before it was at rest: use method=ub.methods.default(max_steps=1000), or the "
+        "model as it is."
+    ),
+    Status.OUT_OF_TIME: "The time limit of the method was reached: raise its max_seconds, or use the model as it is.",
+    Status.NOT_FINITE: (
+        "Steps produced inf or nan, and this is the best model before that: look at X and y for numbers that are far "
+        "too large, or try another random_state."
+    ),
+}
+"""What to do about fits that did not converge, in terms of the regressor's parameters."""
+
+
 class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """f(x) ≈ W1 g(W0 x) + bias with r univariate branches g, as a scikit-learn regressor.
 
     Parameters
     ----------
     rank
-        r, how many branches, or ``"auto"``.
+        r, how many branches. ``"auto"``: as many as the data support.
     df
         Degrees of freedom of a branch, a cubic `BSpline` (of lower degree where df < 3). Where there are no more than
-        df distinct samples, it is one less than those. None: with Jacobians a `SmoothingSpline`; with values only,
-        where noise is the danger, the cube root of the number of samples, from 3 to 12; with a `method` its own basis.
+        df distinct samples, it is one less than those. None: as many as the data support, branch by branch, of a
+        `SmoothingSpline`; with a `method` its own basis.
     basis
         Any basis instead, such as ``ub.SmoothingSpline()``. It is taken as it is, and df does not matter.
     constraint
@@ -66,6 +81,8 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     loss
         "squared", or "huber" where some samples are wild: those count less, or not at all, and a note says which. With
         "squared" there is a warning that names them.
+    keep_samples
+        Whether `fit_` remembers the samples, for `report` and `unbraid.diagnose`; a pickle then holds them as well.
     random_state
         None, a seed or a NumPy `RandomState`. The same seed gives the same model.
 
@@ -74,7 +91,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     model_
         The `DecoupledModel`.
     fit_
-        The `Fit`: the model, and how it came about.
+        The `Fit`: the model, how it came about, and what was chosen from the data.
+    rank_
+        How many branches of the model carry something.
     n_features_in_, feature_names_in_
         How many inputs there are, and their names where X had any.
 
@@ -89,16 +108,18 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np, unbraid as ub
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
     >>> y = np.exp(X[:, 0] + X[:, 1]) + (X[:, 1] - X[:, 2]) ** 2
-    >>> regressor = ub.DecouplingRegressor(rank=2, random_state=0).fit(X[:150], y[:150])
+    >>> regressor = ub.DecouplingRegressor(random_state=0).fit(X[:150], y[:150])
     >>> bool(regressor.score(X[150:], y[150:]) > 0.99)
     True
+    >>> regressor.rank_
+    2
     >>> regressor.jacobian(X).shape
     (200, 3)
     """
 
     def __init__(
         self,
-        rank: int | Literal["auto"] = 3,
+        rank: int | Literal["auto"] = "auto",
         *,
         df: int | None = None,
         basis: Basis | None = None,
@@ -108,6 +129,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         starts: int = 16,
         continuation: Continuing = "auto",
         loss: Literal["squared", "huber"] = "squared",
+        keep_samples: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.rank: Any = rank
@@ -119,10 +141,12 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.starts = starts
         self.continuation = continuation
         self.loss = loss
+        self.keep_samples = keep_samples
         self.random_state = random_state
 
     model_: DecoupledModel
     fit_: Fit
+    rank_: int
 
     def fit(self, X: Any, y: Any, jac: Any = None, sample_weight: Any = None) -> Self:
         """Find the model of some samples.
@@ -148,8 +172,8 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if problem.S == 1:
             raise DataError(f"Of {len(X)} samples only 1 distinct sample counts: at least 2 are needed.")
         basis = self.basis
-        if basis is None and (self.df is not None or self.method is None):
-            basis = basis_for(problem, self.df)
+        if basis is None and self.df is not None:
+            basis = basis_of(problem, self.df)
         fit = decouple(
             problem,
             self.rank,
@@ -165,16 +189,46 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if any(names_samples(note) for note in fit.notes):
             rows = distinct_samples(X, values, jacobians, weights)[1]
             fit = replace(fit, notes=tuple(renumbered(note, rows) for note in fit.notes))
-        self.fit_, self.model_ = fit.without_problem(), fit.model  # a pickle should not hold the training data
+        if self.keep_samples:
+            fit = replace(fit, problem=self._problem(X, values, jacobians, sample_weight))
+        else:
+            fit = fit.without_problem()
+        self.fit_, self.model_ = fit, fit.model
+        self.rank_ = fit.model.rank if fit.smoothing is None else fit.smoothing.supported
         self._single_output = y.ndim == 1
         if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
             raise KeyboardInterrupt
         if not self.fit_.status.converged:
-            warnings.warn(self.fit_.status.advice, ConvergenceWarning, stacklevel=2)
+            warnings.warn(ADVICE.get(fit.status, fit.status.advice), ConvergenceWarning, stacklevel=2)
         for note in self.fit_.notes:
             if note.startswith((CONTRADICTION, WILD)):
                 warnings.warn(in_own_words(note), stacklevel=2)
         return self
+
+    def report(self, path: StrPath, X: Any = None, y: Any = None, jac: Any = None) -> None:
+        """Write a page about the fit: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path
+            Where it goes, `report.html`, say.
+        X, y, jac
+            The samples that the page looks at, as in `fit`. None: those of the fit, where ``keep_samples=True``.
+        """
+        check_is_fitted(self)
+        if X is None and self.fit_.problem is None:
+            raise DataError("The samples were not kept: pass them as X and y, or fit with keep_samples=True.")
+        problem = None
+        if X is not None:
+            points, values = self._points(X), np.asarray(y, dtype=np.float64)
+            values = values.reshape(len(points), -1)
+            problem = self._problem(points, values, None if jac is None else as_jacobians(jac, values, points), None)
+        self.fit_.report(path, problem=problem)
+
+    def _problem(self, X: Array, F: Array, J: Array | None, weights: Any) -> Problem:
+        """Samples as they were given, with the names of the inputs where they have any."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
+        return Problem(X, F, J, None if weights is None else np.asarray(weights, dtype=np.float64), input_names=names)
 
     def predict(self, X: Any) -> Array:
         """The values at X (S, m): (S, n), or (S,) if y was."""
@@ -244,16 +298,8 @@ def distinct_samples(X: Array, F: Array, J: Array | None, weights: Array) -> tup
     return rows, counts[first], which.ravel()
 
 
-def basis_for(problem: Problem, df: int | None) -> Basis:
-    """Cubic splines of df degrees of freedom, or of a number that suits the problem, and never too many for it."""
-    if df is not None:
-        check_whole("df", df, 1)
-    elif problem.J is None:
-        df = min(max(round(problem.S ** (1 / 3)), 3), 12)
-    elif problem.S >= 6:
-        df = min(28, problem.S // 2)
-        return SmoothingSpline(df, degree=min(5, df))
-    else:
-        df = problem.S
+def basis_of(problem: Problem, df: int) -> Basis:
+    """Cubic splines of df degrees of freedom, and never too many for a problem."""
+    check_whole("df", df, 1)
     df = min(df, problem.S - 1)
     return BSpline(df, degree=min(3, df))

@@ -103,7 +103,8 @@ def test_long_tails_are_not_followed() -> None:
     for choice in get_args(Continuing):
         fit = ub.decouple(noisy, 2, basis=ub.BSpline(12), starts=4, rng=0, continuation=choice)
         far[choice] = np.abs(fit.model(1.5 * X)).max()
-    assert far["auto"] < 1.1 * far["linear"] < 1.1 * far["polynomial"]
+    assert far["auto"] < 1.1 * far["linear"]
+    assert far["linear"] <= far["polynomial"]
 
 
 @pytest.mark.parametrize("given_data", ["J", "F"])
