@@ -48,7 +48,7 @@ class Draw:
         wild = rng.choice(given.S, max(1, round(SHARE * given.S)), replace=False)
         F = None if given.F is None or variant == "J alone" else given.F.copy()
         J = None if given.J is None else given.J.copy()
-        clean = ub.Problem(given.X, F, J)
+        clean = ub.Problem(given.X, given.F if F is not None else None, given.J)
         if F is not None and given.F is not None and variant != "J of F and J":
             column = rng.integers(given.n, size=len(wild))
             F[wild, column] += offs(rng, len(wild)) * np.std(given.F, axis=0)[column]

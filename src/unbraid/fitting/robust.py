@@ -1,8 +1,9 @@
 """Robust fits: samples that do not belong to the others get less weight, or none, by iterative reweighting.
 
-The first fit has weights min(1, (c / d)²), d being how far values and rows of Jacobians are from their medians, and
-none beyond 3 c: that bounds what a wild sample adds to sums of squares, and does not touch others. After it, what the
-model leaves decides:
+The first fit leaves out samples whose values or rows of Jacobians are far from their medians, beyond c. Where some of
+these might belong, because no gap separates them from the others, a second one has them with weights (c / d)², d being
+how far they are, which bounds what a wild sample adds to sums of squares. It counts unless it leaves much more of most
+samples than the first: then it bends to wild ones. After each, what the model leaves decides on weights:
 
     d = max over outputs, of values and of rows of the Jacobian, of |residual| / scale,
 
@@ -40,12 +41,16 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.notes import notes_on_starts
 from unbraid.results.outcome import Status
 from unbraid.results.wild import (
+    GAP,
     MOST_SAMPLES,
     UPPER,
     WILD,
     Middle,
+    Tails,
     constant_limits,
+    descending,
     list_samples,
+    lower_ends,
     quantiles,
     sizes_of,
     tails_of,
@@ -54,14 +59,16 @@ from unbraid.runtime.interrupts import attempt
 
 FULL, LESS, NOTHING = 4.0, 8.0, 20.0
 """Distances up to which a sample has its full weight, the weight of Huber's loss, and any weight."""
-SCREEN_SHARE, SCREEN_NOTHING = 0.35, 3.0
-"""c as a share of the limit beyond which values are called wild; and the d / c from which on there is no weight."""
+SCREEN_SHARE, SCREEN_NOTHING = 0.6, 1e3
+"""c as a share of the limit beyond which values may be wild; and how many limits leave no weight, gap or not."""
 ROUNDS = 10
 """So often weights are set anew, at most."""
 SETTLED = 0.1
 """Weights that change by no more than this have settled."""
 UPPER_SIZE, LONGEST = 1.645, 5.0
 """The quantile 0.9 of sizes of normal values, and how many times the median's scale the one from it may be."""
+SHARPER = 0.8
+"""A model that leaves less than this share of what another one leaves is not bent to samples as that one is."""
 EXACT = 1e-5
 """The least scale, as a share of the spread of the values: what is left of exact samples is no noise."""
 LEAST_KEPT = 0.5
@@ -78,18 +85,51 @@ def fit_with_loss(problem: Problem, request: Request, session: Session) -> Fit:
 def fit_robust(problem: Problem, request: Request, session: Session) -> Fit:
     """Find a model while samples that do not belong to the others lose their weight; the request has been checked."""
     plain, samples = replace(request, loss="squared"), problem.on(session.client)
-    screened = keep_enough(screen(samples), request.basis_used.size)
-    first = fit_rank(weighted(samples, screened), plain, session)
-    fit, weights = settle(samples, first, screened, plain, session)
-    astray = np.any((screened > 0.0) & (weights == 0.0)) and request.init is None
-    if astray and fit.status not in CUTS:
-        other = fit_again(fit, weighted(samples, weights), plain, session)
+    every = keep_enough(screen(samples), request.basis_used.size)
+    sure = keep_enough(np.floor(every), request.basis_used.size)
+    first = fit_rank(weighted(samples, sure), plain, session)
+    found = follow(samples, first, sure, plain, session)
+    if found.fit.status not in CUTS and np.any(sure < every):
+        first = fit_again(found.fit, weighted(samples, every), plain, session)
+        other = follow(samples, first, every, plain, session)
+        doubted = bends(samples, other.fit.model, found.fit.model)
+        if other.fit.status in CUTS:
+            found = replace(found, fit=replace(found.fit, status=other.fit.status))
+        elif not doubted:
+            found = other
+    return conclude(found, Verdict(problem, request, found.weights), session)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A fit whose weights (S,) have settled, and the search that it began with."""
+
+    fit: Fit
+    first: Fit
+    weights: Array
+
+
+def follow(problem: Problem, first: Fit, weights: Array, request: Request, session: Session) -> Settled:
+    """What becomes of the first search with some weights; with a second one where those were not right."""
+    fit, found = settle(problem, first, weights, request, session)
+    if np.any((weights > 0.0) & (found == 0.0)) and request.init is None and fit.status not in CUTS:
+        other = fit_again(fit, weighted(problem, found), request, session)
         if other.objective < fit.objective:
             first = other
-            fit, weights = settle(samples, first, weights, plain, session)
+            fit, found = settle(problem, first, found, request, session)
         elif other.status in CUTS:
             fit = replace(fit, status=other.status)
-    return conclude(fit, first, Verdict(problem, request, weights), session)
+    return Settled(fit, first, found)
+
+
+def bends(problem: Problem, model: DecoupledModel, other: DecoupledModel) -> bool:
+    """Whether a model leaves much more of most samples than another one, because it bends to a few."""
+    some = problem.thinned(MOST_SAMPLES)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        middle = Middle.of(some)
+        least = EXACT * quantiles(sizes_of(some, middle, None), 0.75)[0] + middle.rounding
+        left = [np.maximum(quantiles(sizes_of(some, middle, one), 0.5)[0], least) for one in (model, other)]
+        return bool(np.mean(np.log(left[1] / left[0])) < np.log(SHARPER))
 
 
 def settle(problem: Problem, fit: Fit, weights: Array, request: Request, session: Session) -> tuple[Fit, Array]:
@@ -117,9 +157,11 @@ def screen(problem: Problem) -> Array:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         middle = Middle.of(some)
         sizes = sizes_of(some, middle, None)
-        limits = SCREEN_SHARE * tails_of(sizes, middle.rounding, problem.S).limits
-        d = distances(problem, middle, None, np.maximum(limits, constant_limits(sizes, middle.rounding)))
-        return np.where(d < SCREEN_NOTHING, 1.0 / np.maximum(d, 1.0) ** 2, 0.0)
+        tails = tails_of(sizes, middle.rounding, problem.S)
+        tails = Tails(np.maximum(tails.limits, constant_limits(sizes, middle.rounding)), np.maximum(tails.gaps, GAP))
+        levels = np.minimum(lower_ends(descending(sizes), tails), SCREEN_NOTHING * tails.limits)
+        d = distances(problem, middle, None, SCREEN_SHARE * tails.limits)
+        return np.where(distances(problem, middle, None, levels) < 1.0, 1.0 / np.maximum(d, 1.0) ** 2, 0.0)
 
 
 def screened(problem: Problem) -> Problem:
@@ -213,12 +255,12 @@ class Verdict:
         ]
 
 
-def conclude(fit: Fit, first: Fit, verdict: Verdict, session: Session) -> Fit:
+def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
     """The last fit as the one that was asked for: of the given problem, with the starts of the first one.
 
     Errors are those of the samples that have any weight, with the weights that the problem has.
     """
-    problem, request = verdict.problem, verdict.request
+    problem, request, fit, first = verdict.problem, verdict.request, found.fit, found.first
     kept = weighted(problem, (verdict.weights > 0.0).astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         jacobian_error, output_errors = errors_on(kept, fit.model)

@@ -184,6 +184,11 @@ def constant_limits(sizes: Array, rounding: Array) -> Array:
     return np.where(constant, np.where(size > 0.0, FAR_FROM_CONSTANT * size, np.inf), 0.0)
 
 
+def descending(sizes: Array) -> Array:
+    """The largest of sizes (S, c), an eighth of them, in falling order."""
+    return np.asarray(-np.sort(-np.where(np.isnan(sizes), 0.0, sizes), axis=0)[: max(KEPT, len(sizes) // 8)])
+
+
 def lower_ends(ordered: Array, tails: Tails) -> Array:
     """The least wild of sizes (k, c) in falling order: beyond the limits and above a gap; infinite where none is."""
     stands_out = (ordered[:-1] > tails.limits) & (ordered[:-1] > tails.gaps * ordered[1:])
@@ -221,9 +226,8 @@ def find_wild(problem: Problem, model: DecoupledModel) -> Wild:
             tails = Tails(np.maximum(tails.limits, least), np.maximum(tails.gaps, gap))
             if some is problem and not (sizes > tails.limits).any():
                 continue
-            ordered = -np.sort(-np.where(np.isnan(sizes), 0.0, sizes), axis=0)[: max(KEPT, len(sizes) // 8)]
             outer = Outermost.of(sizes) if some is problem else problem.sum(block_outermost, middle, one)
-            level = np.minimum(lower_ends(ordered, tails), lower_ends(outer.sizes, tails))
+            level = np.minimum(lower_ends(descending(sizes), tails), lower_ends(outer.sizes, tails))
             for place, column in np.argwhere(outer.sizes >= level):
                 sample = int(outer.rows[place, column])
                 far = float(outer.sizes[place, column] / tails.limits[column])
