@@ -86,7 +86,7 @@ def test_ctrl_c_in_a_checkpoint_leaves_a_whole_one(tmp_path: Path, monkeypatch: 
 
 
 def test_ctrl_c_after_the_selection_of_a_rank_keeps_its_quick_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupting(monkeypatch, answer_module, "fit_rank")
+    interrupting(monkeypatch, answer_module, "fit_with_loss")
     fit = ub.decouple(BOTH, "auto", starts=2, rng=0)
     assert fit.status is ub.Status.INTERRUPTED
     assert fit.model.rank == 3
