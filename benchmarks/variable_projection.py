@@ -26,8 +26,8 @@ import unbraid as ub
 from unbraid.fitting import fit_rank
 from unbraid.kernels import quadratics
 from unbraid.kernels.arrays import Array, BoolArray, blocks
+from unbraid.kernels.gauge import row_lengths
 from unbraid.methods import SEARCH_SWEEPS
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised, together

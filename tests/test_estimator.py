@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbraid as ub
-from unbraid.estimator import DecouplingRegressor, basis_for, merge_copies
+from unbraid.estimator import DecouplingRegressor, basis_of, merge_copies
 from unbraid.kernels.arrays import Array
 
 PROBLEM, TRUTH = ub.datasets.trig(S=60, rng=0)
@@ -116,21 +117,50 @@ def test_equal_weights_are_no_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("S", "jac", "df", "basis"),
-    [
-        (2, False, None, ub.BSpline(df=1, degree=1)),
-        (3, True, None, ub.BSpline(df=2, degree=2)),
-        (5, False, None, ub.BSpline(df=3)),
-        (60, False, None, ub.BSpline(df=4)),
-        (60, True, None, ub.SmoothingSpline(df=28)),
-        (20, True, None, ub.SmoothingSpline(df=10)),
-        (60, True, 7, ub.BSpline(df=7)),
-        (60, False, 2, ub.BSpline(df=2, degree=2)),
-        (10, False, 20, ub.BSpline(df=9)),
-    ],
+    ("S", "df", "basis"),
+    [(60, 7, ub.BSpline(df=7)), (60, 2, ub.BSpline(df=2, degree=2)), (10, 20, ub.BSpline(df=9))],
 )
-def test_df_suits_the_samples(S: int, jac: bool, df: int | None, basis: Any) -> None:
-    assert basis_for(ub.Problem(X[:S], Y[:S], J[:S] if jac else None), df) == basis
+def test_df_suits_the_samples(S: int, df: int, basis: Any) -> None:
+    assert basis_of(ub.Problem(X[:S], Y[:S]), df) == basis
+
+
+@pytest.mark.parametrize("S", [2, 3, 5, 8, 20, 60])
+def test_it_needs_no_parameter(S: int) -> None:
+    regressor = DecouplingRegressor(random_state=0).fit(X[:S], Y[:S, 0])
+    assert regressor.rank_ <= regressor.model_.rank
+    assert np.isfinite(regressor.predict(X)).all()
+
+
+def test_without_a_parameter_it_finds_the_rank_of_noisy_samples() -> None:
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        points = rng.uniform(-1, 1, (200, 3))
+        values = np.sin(3 * points[:, 0] + points[:, 1]) + (points[:, 1] - points[:, 2]) ** 2
+        noisy = values + 0.05 * rng.standard_normal(200)
+        regressor = DecouplingRegressor(starts=6, random_state=0).fit(points[:150], noisy[:150])
+        found.append(regressor.rank_)
+        assert regressor.score(points[150:], values[150:]) > 0.98
+    assert np.median(found) == 2
+
+
+def test_it_reports_on_samples_that_were_kept_or_are_given(tmp_path: Path) -> None:
+    forgetful, mindful = (small(keep_samples=kept).fit(X, Y, jac=J) for kept in (False, True))
+    assert forgetful.fit_.problem is None
+    assert mindful.fit_.problem is not None
+    assert len(X) == mindful.fit_.problem.S
+    with pytest.raises(ub.UnbraidError, match="keep_samples=True"):
+        forgetful.report(tmp_path / "a.html")
+    forgetful.report(tmp_path / "b.html", X, Y, J)
+    mindful.report(tmp_path / "c.html")
+    assert "<html" in (tmp_path / "b.html").read_text()
+    assert "<html" in (tmp_path / "c.html").read_text()
+
+
+def test_warnings_name_the_parameters_of_the_regressor() -> None:
+    method = ub.methods.default(max_seconds=1e-9)
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        small(method=method).fit(X, Y, jac=J)
 
 
 def test_a_basis_is_taken_as_it_is_and_a_method_has_its_own() -> None:

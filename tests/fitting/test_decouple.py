@@ -12,9 +12,9 @@ from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.fitting import search as starts_module
+from unbraid.kernels.gauge import row_lengths, unit_rows
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.solvers.coupling import FixedCoupling
-from unbraid.solvers.gauge import row_lengths, unit_rows
 from unbraid.solvers.translate import GivenModel
 
 seeds = st.integers(0, 2**31)

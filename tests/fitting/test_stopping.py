@@ -8,11 +8,11 @@ import pytest
 import unbraid as ub
 from clocks import Clock
 from unbraid.fitting import search as starts_module
+from unbraid.kernels.gauge import revive, row_lengths, vanished
 from unbraid.methods import AlternatingMethod
 from unbraid.results.outcome import EventKind
 from unbraid.runtime.progress import Progress
 from unbraid.solvers.alternating import AlternatingProjection
-from unbraid.solvers.gauge import revive, row_lengths, vanished
 
 POLISH_STEPS = 300
 SHORT = ub.methods.dejonghe2025(max_sweeps=25, tolerance=0.0)

@@ -110,12 +110,12 @@ class ChooseSmoothing:
         span: ProgressSpan,
         most: int,
     ) -> Run:
-        """A run after steps that choose strengths; it keeps its status unless something cut it short."""
+        """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
         stopping = Stopping(max_sweeps=most, tolerance=AT_REST, max_seconds=self.max_seconds)
         [after] = session.loop(steps, lambda: steps.start(begin()), stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
-        status = run.status if cut is None else cut
+        status = run.status if cut is None and not after.status.converged else after.status
         return replace(after, objective=objective, status=status, trace=join_traces(run, after))
 
     def settle(self, session: Session, found: Found) -> Found:

@@ -16,12 +16,12 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import in_solver_units
 

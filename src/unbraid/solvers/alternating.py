@@ -21,11 +21,11 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.coupling import Coupling
 from unbraid.solvers.evaluated import BranchInputs, BranchOutputs, Evaluated, Placed
-from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.translate import GivenModel
 

@@ -17,11 +17,11 @@ from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.results.outcome import Event, EventKind
 from unbraid.solvers.alternating import events_at
 from unbraid.solvers.batch import Batch, Generators
 from unbraid.solvers.evaluated import BranchInputs
-from unbraid.solvers.gauge import revive, row_lengths, unit_rows, vanished
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.joint import joint_coefficients
 from unbraid.solvers.linearised import Linearised

@@ -24,10 +24,10 @@ from unbraid.data.in_memory import Samples
 from unbraid.kernels import factors
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.differences import formula
+from unbraid.kernels.gauge import directions
 from unbraid.kernels.quadratics import minimise
 from unbraid.results.outcome import Event
 from unbraid.solvers.batch import Batch
-from unbraid.solvers.gauge import directions
 from unbraid.solvers.iterates import Iterates, Measure, Run
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.translate import GivenModel

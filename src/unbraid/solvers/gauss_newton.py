@@ -32,11 +32,11 @@ from unbraid.bases.projection import Projection, Targets, targets
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.gauge import row_lengths
 from unbraid.results.outcome import Event
 from unbraid.solvers.alternating import place_basis
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.evaluated import BranchInputs, BranchOutputs, Evaluated, Placed
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates, Measure
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import Coordinates, DenseModel, LocalModel, ProductModel, turning_frames

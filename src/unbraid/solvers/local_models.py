@@ -18,8 +18,8 @@ import numpy as np
 
 from unbraid.kernels import conjugate_gradients, decompositions, quadratics
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.gauge import row_lengths
 from unbraid.solvers.batch import Batch
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.linearised import Linearised
 
 STEP_TOLERANCE, MOST_PRODUCTS = 1e-5, 400

@@ -15,9 +15,9 @@ from unbraid.data.problem import Problem
 from unbraid.data.reductions import mean, variance
 from unbraid.data.units import Units, positive
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.gauge import row_lengths
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
-from unbraid.solvers.gauge import row_lengths
 from unbraid.solvers.iterates import Iterates, Run
 
 
