@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 ADVICE = {
     Status.OUT_OF_SWEEPS: (
-        "The solver's budget ran out before it was at rest: use method=ub.methods.default(max_steps=1000), or the "
-        "model as it is."
+        "The budget ran out before the solver was at rest: give its method a larger max_sweeps, or the default one "
+        "more steps, method=ub.methods.default(max_steps=1000), or use the model as it is."
     ),
     Status.OUT_OF_TIME: "The time limit of the method was reached: raise its max_seconds, or use the model as it is.",
     Status.NOT_FINITE: (

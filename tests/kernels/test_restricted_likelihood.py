@@ -31,7 +31,7 @@ def expansion(D: Array, y: Array, strengths: Array) -> Expansion:
     V = D.T @ D
     for j in range(2):
         V[np.ix_(places[j], places[j])] += C[j].T @ C[j]
-    x = np.linalg.solve(V, D.T @ y)
+    x = np.asarray(np.linalg.solve(V, D.T @ y), dtype=np.float64)
     misfit = float(np.sum((y - D @ x) ** 2))
     return Expansion(D.T @ D, misfit, float(len(y)), places, x[: 2 * K].reshape(2, K), PENALISED)
 

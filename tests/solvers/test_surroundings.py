@@ -9,6 +9,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.bases.projection import Projection
+from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
@@ -78,10 +79,15 @@ def fitted(noise: float = 0.05) -> tuple[GaussNewton, Iterates]:
     return solver, Iterates(W0, W1, replace(placement, strength=strength), rng.standard_normal((1, 3, basis.size)))
 
 
+def with_strengths(it: Iterates, size: float) -> Iterates:
+    """The same model with all strengths of one size."""
+    assert isinstance(it.placement, PlacedSmoothing)
+    return replace(it, placement=replace(it.placement, strength=np.full((1, it.W0.shape[1], 3), size)))
+
+
 def test_without_penalties_all_unknowns_are_free() -> None:
     solver, it = fitted()
-    tiny = replace(it, placement=replace(it.placement, strength=np.full((1, 3, 3), 1e-12)))  # type: ignore[call-arg]
-    around = Surroundings.of(solver, solver.linearised(tiny))
+    around = Surroundings.of(solver, solver.linearised(with_strengths(it, 1e-12)))
     n, m, K = 2, 2, it.a.shape[-1]
     np.testing.assert_allclose(around.freedom(3), np.full(3, n - 1 + m - 1 + K - 1), rtol=1e-3)
 
@@ -128,8 +134,8 @@ def test_another_penalty_sums_nothing_again() -> None:
     solver, it = fitted()
     at = solver.linearised(it)
     at.normal_matrix(), at.descent()
-    stronger = replace(it.placement, strength=np.full((1, 3, 3), 3.0))  # type: ignore[call-arg]
-    quick, slow = at.with_penalty(stronger), solver.linearised(replace(it, placement=stronger))
+    stronger = with_strengths(it, 3.0)
+    quick, slow = at.with_penalty(stronger.placement), solver.linearised(stronger)
     assert quick.data_matrix is at.data_matrix
     np.testing.assert_array_equal(quick.normal_matrix(), slow.normal_matrix())
     np.testing.assert_array_equal(quick.descent(), slow.descent())

@@ -35,8 +35,9 @@ from unbraid.solvers.surroundings import Surroundings, count_equations
 
 STEPS, FEWER_STEPS, LAST_STEPS = 60, 30, 20
 """Steps while strengths are chosen, after a branch was left out, and with directions and strengths that stay."""
-AT_REST = 1e-5
-"""Strengths have been chosen where the likelihood, as a variance, changes by less than this share of itself."""
+AT_REST, RESOLVED = 0.05, 1e-6
+"""Strengths have been chosen where minus twice the logarithm of the likelihood changes by less than this, or by less
+than so much for each number that is fitted."""
 FIRST_STRENGTH = 2e-3
 """Strengths that the choice begins with, a sample: all penalties act at once."""
 GAMMA = 2.0
@@ -111,7 +112,8 @@ class ChooseSmoothing:
         most: int,
     ) -> Run:
         """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
-        stopping = Stopping(max_sweeps=most, tolerance=AT_REST, max_seconds=self.max_seconds)
+        tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
+        stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.max_seconds)
         [after] = session.loop(steps, lambda: steps.start(begin()), stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
