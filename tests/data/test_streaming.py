@@ -239,7 +239,7 @@ def test_ctrl_c_on_the_way_to_all_samples_keeps_the_best_so_far(monkeypatch: pyt
         if progress.phase == "all samples":
             raise KeyboardInterrupt
 
-    cut, whole = (ub.decouple(problem, 3, rng=0, callback=one) for one in (interrupt, None))
+    cut, whole = (ub.decouple(problem, 3, basis=ub.BSpline(12), rng=0, callback=one) for one in (interrupt, None))
     assert cut.status is Status.INTERRUPTED
     assert cut.objective < 2.0 * whole.objective
 

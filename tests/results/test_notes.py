@@ -20,7 +20,7 @@ def test_a_good_fit_needs_no_notes() -> None:
 
 def test_more_unknowns_than_data_are_noted() -> None:
     problem, _ = ub.datasets.random_system(2, 3, 3, 20, "sine", rng=0)
-    fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, starts=2, rng=0)
+    fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, basis=ub.BSpline(12), starts=2, rng=0)
     assert noted(fit, f"There are {3 * (2 + 2 + 12)} unknowns for 40 numbers")
 
 
@@ -56,7 +56,7 @@ def test_values_at_one_point_are_not_blamed_on_the_jacobians() -> None:
 def test_a_start_that_stands_alone_is_noted() -> None:
     rng = np.random.default_rng(0)
     noise = ub.Problem(rng.uniform(-1, 1, (200, 3)), rng.standard_normal((200, 2)), rng.standard_normal((200, 2, 3)))
-    fit = ub.decouple(noise, 4, rng=0, starts=4)
+    fit = ub.decouple(noise, 4, basis=ub.BSpline(12), rng=0, starts=4)
     assert fit.agreeing == 1
     assert noted(fit, "finished starts found these directions")
 

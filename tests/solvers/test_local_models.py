@@ -85,9 +85,9 @@ def test_some_of_the_starts_have_the_same_products() -> None:
 
 def test_a_fit_by_conjugate_gradients_reaches_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = ub.datasets.trig(rng=0)
-    dense = ub.decouple(problem, 3, starts=4, rng=0)
+    dense = ub.decouple(problem, 3, basis=ub.BSpline(12), starts=4, rng=0)
     monkeypatch.setattr("unbraid.fitting.fit_rank.GaussNewton", partial(GaussNewton, dense_limit=0))
-    by_products = ub.decouple(problem, 3, starts=4, rng=0)
+    by_products = ub.decouple(problem, 3, basis=ub.BSpline(12), starts=4, rng=0)
     assert by_products.objective == pytest.approx(dense.objective, rel=1e-2)
 
 

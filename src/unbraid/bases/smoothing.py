@@ -32,6 +32,7 @@ from unbraid.bases.splines import BSpline, PlacedSpline, SplineBasis
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.cross_validation import cross_validate, diagonalise
+from unbraid.kernels.decompositions import inverse, svd
 from unbraid.kernels.knots import breakpoints
 from unbraid.kernels.restricted_likelihood import Penalties
 
@@ -215,7 +216,7 @@ class RoughCoordinates:
         T = np.empty((*rough.shape[:-2], rough.shape[-1], rough.shape[-1]))
         for row in np.ndindex(T.shape[:-2]):
             T[row] = diagonalise(rough[row])[0]
-        return cls(T, np.linalg.inv(T), Penalties.of([root @ T for root in roots]))
+        return cls(T, inverse(T), Penalties.of([root @ T for root in roots]))
 
     def spread_over(self, branches: tuple[int, ...]) -> Self:
         """The same for all branches."""
@@ -263,7 +264,7 @@ def penalty_roots(placed: PlacedSpline) -> tuple[Array, Array, Array]:
     length = np.repeat(intervals * gaps, len(nodes), axis=-1)[..., None] / (2.0 * np.pi)
     line = 12.0 / (2.0 * np.pi) * (weight * (t - 0.5)) @ placed.design(u)
     bend = np.sqrt(weight)[:, None] * length**2 * placed.design(u, 2)
-    _, sizes, rows = np.linalg.svd(bend, full_matrices=False)
+    _, sizes, rows = svd(bend)
     kept = slice(0, intervals + degree - 2)  # lines have none
     middle = 0.5 * (placed.breakpoints[..., 1:] + placed.breakpoints[..., :-1])
     rough = placed.design(middle, degree) * (intervals * gaps[..., None] / (2.0 * np.pi)) ** degree / np.sqrt(intervals)

@@ -30,7 +30,7 @@ def basis_options(function: click.decorators.FC) -> click.decorators.FC:
             "--basis",
             "basis_name",
             type=click.Choice(list(BASIS_CHOICES)),
-            help="What branches are made of; the method's own by default. With noise: smoothing.",
+            help="What branches are made of; the method's own by default: smoothing, or spline with --df or --degree.",
         ),
     ):
         function = option(function)
@@ -42,9 +42,16 @@ def choose_basis(name: str | None, df: int | None, degree: int | None, method: M
     given: Options = {option: value for option, value in (("df", df), ("degree", degree)) if value is not None}
     if name is None and not given:
         return None
-    name = name or next(key for key, (kind, _) in BASIS_CHOICES.items() if isinstance(method.basis, kind))  # type: ignore[arg-type]
+    name = name or name_of(method.basis)
     make, options = BASIS_CHOICES[name]
     for option in given:
         if option not in options:
             raise click.UsageError(f"The basis {name} has no --{option}: give --{options[0]}, or another --basis.")
     return make(**given)
+
+
+def name_of(basis: Basis) -> str:
+    """What --basis calls a method's own basis where --df or --degree is given, which nobody needs for smoothing."""
+    if isinstance(basis, SmoothingSpline):
+        return "spline"
+    return next(key for key, (kind, _) in BASIS_CHOICES.items() if isinstance(basis, kind))  # type: ignore[arg-type]

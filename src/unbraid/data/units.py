@@ -21,8 +21,9 @@ CONSTANT_SHARE = 1e-6
 """The unit of an input that does not vary, as a share of it where it is large: 1 would be lost in its rounding."""
 BULK, BULK_WIDTH = (0.1, 0.9), 2.563
 """Quantiles between which the bulk of an input lies, and how far apart they are where it is standard normal."""
-FAR = 3.0
-"""The largest ratio of an input's unit to what the bulk alone would make of it."""
+FAR, FARTHEST = 3.0, 1e4
+"""The largest ratio of an input's unit to what the bulk alone would make of it; and of its spread to its unit, so that
+squares of far points stay numbers that one can calculate with."""
 BULK_SAMPLES = 2048
 """So many samples say where the bulk lies."""
 WRITTEN_OUT_ENTRIES = 1 << 18
@@ -58,7 +59,7 @@ class Units:
 
 
 def held_by_bulk(problem: Problem, spread: Array) -> Array:
-    """The spreads (m,) of the inputs, no larger than `FAR` times what they would be if only their bulk counted.
+    """The spreads (m,) of the inputs, hardly larger than `FAR` times what they would be if only their bulk counted.
 
     The bulk lies between two quantiles of some samples; a factor from these quantiles to the standard deviation is that
     of the normal distribution. Far points count as all others do, but do not set the unit in which the others are seen.
@@ -67,7 +68,7 @@ def held_by_bulk(problem: Problem, spread: Array) -> Array:
     X = problem.X[some] if problem.home is None else problem.take(some).X
     low, high = np.quantile(np.asarray(X, dtype=np.float64), BULK, axis=0)
     bulk = (high - low) / BULK_WIDTH
-    return np.where(bulk > 0.0, np.minimum(spread, FAR * bulk), spread)
+    return np.where(bulk > 0.0, np.clip(FAR * bulk, spread / FARTHEST, spread), spread)
 
 
 def positive(scale: Array, otherwise: Array | float, noise: Array | float) -> Array:

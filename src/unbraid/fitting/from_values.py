@@ -21,6 +21,7 @@ from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, measur
 from unbraid.fitting.search import SearchStarts
 from unbraid.fitting.session import Found, Session, sort_runs
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.methods import Method
 from unbraid.metrics import direction_angles
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -80,12 +81,17 @@ class Refine:
         """The best runs whose directions differ, `LIFTED` at most, on knots of the solver's basis."""
         kept: list[Run] = []
         for run in sort_runs(found.runs):
-            if all(direction_angles(run.best.W0[0], one.best.W0[0]).max() > SAME_ANGLE for one in kept):
+            if all(angle_between(run, one) > SAME_ANGLE for one in kept):
                 kept.append(run)
             if len(kept) == LIFTED:
                 break
         kept = [replace(run, best=self.solver.placed_anew(run.best)) for run in kept]
         return replace(found, runs=tuple(measure_anew(self.solver, kept)))
+
+
+def angle_between(one: Run, other: Run) -> float:
+    """The largest angle between directions of two runs, in degrees; what is not finite has no direction."""
+    return float(direction_angles(*(finite_or_zero(run.best.W0[0]) for run in (one, other))).max())
 
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:

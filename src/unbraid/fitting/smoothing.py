@@ -62,9 +62,11 @@ class ChooseSmoothing:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Strengths, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
-        if found.best.objective < EXACT_OBJECTIVE:
+        if not EXACT_OBJECTIVE <= found.best.objective < np.inf:
             return found
         found = session.run(self.smooth, found)
+        if found.basis is None:
+            return found
         while found.cut is None:
             fewer = session.run(self.leave_one_out, found)
             if fewer.best is found.best:
@@ -85,13 +87,15 @@ class ChooseSmoothing:
             return with_strengths(steps.solver.placed_anew(run.best), strength)
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
+        if not np.isfinite(after.objective):
+            return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
 
     def leave_one_out(self, session: Session, found: Found) -> Found:
         """The best run without its least branch, where that is better; else what was found."""
         steps, run = self.steps_at(found.level), found.best
         standing = Standing.of(steps, run.best)
-        if standing.expected() > standing.score + HOPEFUL:
+        if not standing.expected() <= standing.score + HOPEFUL:
             return found
         fewer = without_branch(run.best, standing.least())
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
@@ -130,6 +134,8 @@ class ChooseSmoothing:
         [after] = session.loop(final, partial(start_anew, final, run.best), stopping, span)
         cut = cut_of([after])
         after = replace(after, status=run.status if cut is None else cut, trace=join_traces(run, after))
+        if not np.isfinite(after.objective):
+            return found
         return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
 
 
@@ -144,6 +150,7 @@ class Standing:
     score: float
 
     @classmethod
+    @np.errstate(all="ignore")
     def of(cls, steps: SmoothingSteps, iterates: Iterates) -> Standing:
         """The standing of a model at the λ that belongs to it."""
         coupling = steps.balanced(iterates, steps.solver.coupling)
@@ -166,6 +173,7 @@ class Standing:
         """The number of the branch whose loss costs least."""
         return int(self.around.alive[np.argmin(self.around.losses())])
 
+    @np.errstate(all="ignore")
     def expected(self) -> float:
         """The score without the least branch, to first order; infinite where there is only one."""
         if len(self.around.alive) < 2:
@@ -179,7 +187,9 @@ class Standing:
 def score_of(misfit: float, freedom: float, equations: int) -> float:
     """log(misfit / E) - 2 log(1 - γ edf / E), infinite where there is too much freedom for it."""
     left = 1.0 - GAMMA * freedom / equations
-    return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left) if left > 0.0 else math.inf
+    if not (left > 0.0 and np.isfinite(misfit)):
+        return math.inf
+    return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left)
 
 
 def without_branch(iterates: Iterates, j: int) -> Iterates:

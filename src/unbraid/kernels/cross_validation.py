@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.kernels.decompositions import eigen, some_inverse
+from unbraid.kernels.decompositions import eigen, finite_or_zero, some_inverse
 from unbraid.kernels.quadratics import unit_diagonal
 
 WEAKEST, STRONGEST, PER_DECADE = 1e-6, 1.0, 4
@@ -89,7 +89,7 @@ def trial_strengths(root: Array) -> Array:
 def diagonalise(root: Array) -> tuple[Array, IndexArray]:
     """T (K, K) and positions such that Tᵀ Ω T is one on the diagonal at these positions, and zero elsewhere."""
     k, K = root.shape
-    _, values, rows = np.linalg.svd(root)
+    _, values, rows = np.linalg.svd(finite_or_zero(root))
     null = rows[k:].T
     constant = np.ones((K, 1)) / np.sqrt(K)  # where the basis functions sum to one
     null = np.linalg.qr(np.hstack([constant, null]))[0][:, : K - k]

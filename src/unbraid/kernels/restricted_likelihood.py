@@ -36,8 +36,8 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.kernels.decompositions import some_inverse
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.decompositions import some_inverse, svd
 from unbraid.kernels.quadratics import unit_diagonal
 
 LARGEST_CHANGE = 1e4
@@ -62,7 +62,12 @@ class Penalties:
     @classmethod
     def of(cls, roots: Sequence[Array]) -> Self:
         """From their roots."""
-        return cls(tuple(roots), tuple(np.asarray(np.linalg.pinv(R, rcond=RELATIVE_RANK)) for R in roots))
+        inverses = []
+        for R in roots:
+            U, sizes, rows = svd(R)
+            kept = sizes > RELATIVE_RANK * sizes[..., :1]
+            inverses.append((rows.mT * reciprocal(sizes, kept)[..., None, :]) @ U.mT)
+        return cls(tuple(roots), tuple(inverses))
 
     def take(self, index: IndexArray | slice) -> Self:
         """Those of some branches."""
@@ -149,9 +154,9 @@ def condition(fit: Expansion, strengths: Array) -> Posterior:
     inverse = some_inverse(unit[None])[0] * scale[:, None] * scale
     inverse = 0.5 * (inverse + inverse.T)
     freedom = np.einsum("pq,qp->p", inverse, fit.N)
-    _, sizes, rows = np.linalg.svd(C, full_matrices=False)
+    _, sizes, rows = svd(C)
     seen = sizes > RELATIVE_RANK * sizes[..., :1]
-    half = rows.mT * np.divide(1.0, sizes, where=seen, out=np.zeros_like(sizes))[..., None, :]  # S⁺ = half halfᵀ
+    half = rows.mT * reciprocal(sizes, seen)[..., None, :]  # S⁺ = half halfᵀ
     spread = np.stack([np.sum((R @ half) ** 2, axis=(-2, -1)) for R in fit.penalties.roots], axis=-1)
     left = max(fit.equations - (len(V) - int(seen.sum())), LEAST_LEFT * fit.equations)
     square = max(fit.misfit + float(np.sum(strengths * fit.energies())), np.finfo(float).tiny)
@@ -159,6 +164,11 @@ def condition(fit: Expansion, strengths: Array) -> Posterior:
     deviance += float(np.linalg.slogdet(unit)[1] - 2.0 * np.log(scale).sum())
     over = max(fit.equations - float(freedom.sum()), LEAST_LEFT * fit.equations)
     return Posterior(inverse, freedom, fit.misfit / over, spread, deviance)
+
+
+def reciprocal(sizes: Array, kept: BoolArray) -> Array:
+    """1 / size where it is kept, else 0."""
+    return np.divide(1.0, sizes, where=kept, out=np.zeros_like(sizes))
 
 
 def update(fit: Expansion, strengths: Array, known: Posterior) -> Array:

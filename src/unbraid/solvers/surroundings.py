@@ -18,6 +18,7 @@ import numpy as np
 from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.decompositions import spectral_pseudo_inverse
 from unbraid.kernels.restricted_likelihood import Expansion, Posterior, condition, update
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
@@ -58,6 +59,8 @@ class Surroundings:
         assert placement.strength is not None
         (_, n, r), m, K = it.W1.shape, it.W0.shape[-1], it.a.shape[-1]
         alive, data = np.flatnonzero(alive_branches(it)), solver.samples
+        if not len(alive):
+            return cls((), (), alive, np.zeros((0, K, K)), np.zeros((0, placement.strength.shape[-1])))
         together = r * (n + m + K) <= solver.dense_limit
         count = len(alive) if together else 1  # branches of a part
         rough = placement.select(0).rough_coordinates
@@ -84,7 +87,7 @@ class Surroundings:
         return cls(tuple(parts), tuple(known), alive, T, strengths)
 
     def _by_part(self) -> list[tuple[Expansion, Array, Posterior]]:
-        own = np.split(self.strengths, len(self.parts))
+        own = np.split(self.strengths, len(self.parts)) if self.parts else []
         return list(zip(self.parts, own, self.known, strict=True))
 
     def updated_strengths(self, strength: Array) -> Array:
@@ -136,7 +139,7 @@ class Surroundings:
         for part, _, one in self._by_part():
             for places, z in zip(part.places, part.a, strict=True):
                 block = one.inverse[np.ix_(places, places)]
-                losses.append(float(z @ np.linalg.lstsq(block, z)[0]))
+                losses.append(float(z @ spectral_pseudo_inverse(block[None])[0] @ z))
         return np.array(losses)
 
 
