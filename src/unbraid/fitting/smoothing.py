@@ -95,7 +95,7 @@ class ChooseSmoothing:
         """The best run without its least branch, where that is better; else what was found."""
         steps, run = self.steps_at(found.level), found.best
         standing = Standing.of(steps, run.best)
-        if not standing.expected() <= standing.score + HOPEFUL:
+        if not standing.expected() - standing.score <= HOPEFUL:  # nor where both are infinite
             return found
         fewer = without_branch(run.best, standing.least())
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)

@@ -3,11 +3,11 @@ r"""Where the breakpoints go: by the samples, evenly, or between the two; and wh
 Evenly means: in a scale that is linear over the bulk of the samples and logarithmic in long tails. With c in the middle
 of the bulk and w half of what still belongs to it,
 
-    t = u                                    where |u - c| ≤ w,
-    t = c ± w (1 + log(|u - c| / w))         beyond,
+    t = (u - c) / w                          where |u - c| ≤ w,
+    t = ± (1 + log(|u - c| / w))             beyond,
 
-so that a few far samples, of lognormal or Cauchy inputs, say, do not take the knots away from all others. Most samples
-lie within the bulk throughout, and then t = u.
+so that a few far samples, of lognormal or Cauchy inputs, say, do not take the knots away from all others. Mostly there
+are no such tails, and evenly means what it says.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ FEW_ROWS = 16
 """Up to so many rows are searched one by one, more of them at once."""
 
 
+LEAST_BULK = 1e-100
+"""A bulk narrower than this share of the range is none."""
 BULK = 0.1, 0.9
 """Quantiles between which the middle of the samples lies; the bulk is three times as wide."""
 
@@ -57,9 +59,10 @@ def bulk_of(ordered: Array) -> tuple[Array, Array]:
 
 
 def has_long_tails(ordered: Array) -> BoolArray:
-    """Whether some of the sorted values (..., S) lie beyond the bulk, which has to have a width: (...)."""
+    """Whether some of the sorted values (..., S) lie beyond the bulk, which has to have a width beside them: (...)."""
     center, half = bulk_of(ordered)
-    return ((ordered[..., 0] < center - half) | (ordered[..., -1] > center + half)) & (half > 0.0)
+    low, high = ordered[..., 0], ordered[..., -1]
+    return ((low < center - half) | (high > center + half)) & (half > LEAST_BULK * (high - low))
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,12 @@ class TailScale:
         """The t of u."""
         far = (u - self.center) / self.half
         size = np.maximum(np.abs(far), 1.0)
-        return np.where(size > 1.0, self.center + self.half * np.sign(far) * (1.0 + np.log(size)), u)
+        return np.where(size > 1.0, np.sign(far) * (1.0 + np.log(size)), far)
 
     def back(self, t: Array) -> Array:
         """The u of t."""
-        far = (t - self.center) / self.half
-        beyond = np.maximum(np.abs(far) - 1.0, 0.0)
-        return np.where(beyond > 0.0, self.center + self.half * np.sign(far) * np.exp(beyond), t)
+        beyond = np.maximum(np.abs(t) - 1.0, 0.0)
+        return np.asarray(self.center + self.half * np.where(beyond > 0.0, np.sign(t) * np.exp(beyond), t))
 
 
 def spaced(ordered: Array, intervals: int, evenness: float) -> Array:
