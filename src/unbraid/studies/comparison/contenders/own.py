@@ -1,6 +1,6 @@
-"""unbraid's default solver: with splines of the system's df, and with smoothing splines, which have none to choose."""
+"""unbraid's default, which has nothing to choose, and the same solver with splines of the system's df."""
 
-from unbraid.bases import BSpline, SmoothingSpline
+from unbraid.bases import BSpline
 from unbraid.decouple import decouple
 from unbraid.studies.comparison.entries import Contender
 
@@ -8,11 +8,11 @@ CONTENDERS = [
     Contender(
         "default",
         "unbraid",
-        lambda problem, system, rng: decouple(problem, system.rank, basis=BSpline(system.df), rng=rng),
+        lambda problem, system, rng: decouple(problem, system.rank, rng=rng),
     ),
     Contender(
-        "smoothing",
-        "unbraid, smoothing",
-        lambda problem, system, rng: decouple(problem, system.rank, basis=SmoothingSpline(), rng=rng),
+        "splines",
+        "unbraid, BSpline(df)",
+        lambda problem, system, rng: decouple(problem, system.rank, basis=BSpline(system.df), rng=rng),
     ),
 ]
