@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.results.notes import notes_on_errors
+from unbraid.results.notes import Shown, notes_on_errors
 
 
 def noted(fit: ub.Fit, words: str) -> bool:
@@ -41,8 +41,9 @@ def test_a_model_that_explains_nothing_is_noted() -> None:
 def test_outputs_are_called_by_their_names_and_only_where_less_than_half_is_explained() -> None:
     X = np.arange(4.0)[:, None]
     problem = ub.Problem(X, np.zeros((4, 2)), output_names=["force", "torque"])
-    assert list(notes_on_errors(problem, None, np.array([63.0, 70.0]))) == []
-    [note] = notes_on_errors(problem, None, np.array([63.0, 72.0]))
+    model = ub.datasets.random_system(2, 1, 1, 4, rng=0)[1]
+    assert list(notes_on_errors(problem, Shown(model, None, np.array([63.0, 70.0])))) == []
+    [note] = notes_on_errors(problem, Shown(model, None, np.array([63.0, 72.0])))
     assert "explains little of torque:" in note
 
 

@@ -81,7 +81,7 @@ def test_more_branches_than_entries_of_a_jacobian_trade_straight_lines() -> None
 
 def test_too_few_samples_leave_the_model_open() -> None:
     whole, _ = ub.datasets.random_system(2, 3, 3, 20, "sine", rng=1)
-    found = diagnosed(ub.Problem(whole.X, whole.F), 3)
+    found = diagnosed(ub.Problem(whole.X, whole.F), 3, basis=ub.BSpline(12))
     assert found.flat is not None
     assert found.flat.directions > 0
     assert found.generic is None
@@ -156,7 +156,7 @@ def test_one_start_has_nothing_to_be_compared_with() -> None:
 def test_a_superfluous_branch_is_told() -> None:
     """The second direction of a rank-one function is either parallel to the first or of no weight."""
     problem, _ = ub.datasets.random_system(2, 3, 1, 100, "sine", rng=0)
-    found = diagnosed(problem, 2)
+    found = diagnosed(problem, 2, basis=ub.BSpline(12))
     assert any("smaller rank may do" in one or "try rank 1" in one for one in found.advice)
 
 

@@ -268,6 +268,8 @@ def print_fit(result: Fit, samples: Samples, starts: int, output: Path) -> None:
     print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
     say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
+    if result.smoothing is not None:
+        say(f"Chosen: {result.smoothing}; {result.noise}.")
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     if result.status is Status.INTERRUPTED:

@@ -13,6 +13,7 @@ from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.carrying import name_superfluous, superfluous
 from unbraid.results.model import DecoupledModel
 
 SHOWN_ENTRIES = 6
@@ -40,12 +41,23 @@ def command(model: Path, as_json: bool) -> None:
     columns = ("branch", "basis", "u from", "u to", "certified", "direction (row of W0)", "weights (column of W1)")
     print_table("f(x) = W1 g(W0 x) + bias", columns, rows)
     say(f"bias: {vector_text(loaded.bias)}")
+    idle = superfluous(loaded)
+    if idle:
+        theirs = "its direction means" if len(idle) == 1 else "their directions mean"
+        say(f"{name_superfluous(idle)}, and {theirs} nothing.")
 
 
 def model_document(model: DecoupledModel, path: Path) -> dict[str, Any]:
     """What `unbraid inspect --json` prints: all of a model but the coefficients of its branches."""
+    idle = superfluous(model)
     branches = [
-        {"basis": basis_text(one), "domain": one.domain, "certified": certified_shapes(one)} for one in model.branches
+        {
+            "basis": basis_text(one),
+            "domain": one.domain,
+            "certified": [] if j in idle else certified_shapes(one),
+            "carries": j not in idle,
+        }
+        for j, one in enumerate(model.branches)
     ]
     sizes = {"rank": model.rank, "inputs": model.m, "outputs": model.n}
     return {"model": path, **sizes, "W0": model.W0, "W1": model.W1, "bias": model.bias, "branches": branches}
@@ -63,6 +75,8 @@ def certified_shapes(branch: Branch) -> list[str]:
 
 def branch_row(model: DecoupledModel, j: int, branch: Branch) -> tuple[str, ...]:
     """The row of the table about branch j."""
+    if j in superfluous(model):
+        return (str(j + 1), basis_text(branch), "-", "-", "-", "-", "carries nothing")
     low, high = branch.domain
     shapes = ", ".join(certified_shapes(branch)) or "-"
     return (

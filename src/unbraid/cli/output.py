@@ -105,7 +105,22 @@ def fit_quality(result: Fit) -> dict[str, Any]:
         "advice": in_options(result.status.advice),
         "method": result.method,
         "basis": repr(result.basis),
+        "smoothing": smoothing_document(result),
         "seconds": result.seconds,
+    }
+
+
+def smoothing_document(result: Fit) -> dict[str, Any] | None:
+    """What a fit chose from the data, in a document; None where nothing was open."""
+    chosen = result.smoothing
+    if chosen is None:
+        return None
+    return {
+        "degrees_of_freedom": chosen.freedom,
+        "supported": chosen.supported,
+        "coupling": chosen.coupling,
+        "noise_percent": result.value_noise,
+        "slope_noise_percent": result.slope_noise,
     }
 
 

@@ -18,6 +18,7 @@ from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_to_draw
 from unbraid.results.alignment import AlignedBranch, align
 from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.selection.diagnostics import TWICE, branch_shares
@@ -41,7 +42,7 @@ def branches(
     truth
         A known model to compare with. Panel j then shows its branch j, with the found branch of the
         matching direction laid on it: sign and length of the direction, scale and constant of the values
-        are the true branch's.
+        are the true branch's. It has as many branches as the model, or as those of the model that carry something.
     axes
         One matplotlib axes per branch; new ones if None.
     problem
@@ -50,7 +51,8 @@ def branches(
     Returns
     -------
     ndarray of Axes
-        The r axes drawn on. The shaded band is the range seen in training; outside it a branch
+        The r axes drawn on, or as many as `truth` has branches. A branch that carries nothing has no curve.
+        The shaded band is the range seen in training; outside it a branch
         is continued and drawn dotted. The strip along the bottom is the slope, the silhouette above it
         shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
         shape (for a fit: of the constraint asked for), and what the branch has by itself of the outputs' variance,
@@ -71,17 +73,22 @@ def branches(
         raise DataError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     samples = samples_to_draw("branches", fit_or_model, problem)
     samples = None if samples is None else samples.counting()
-    panels = panels_for(model.rank, axes)
+    panels = panels_for(model.rank if truth is None else truth.rank, axes)
+    idle = superfluous(model)
     found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
     shares = shares_of(model, samples)
     whole = "the variance" if samples is None or samples.F is not None else "‖J‖²"
     asked = fit_or_model.constraints if isinstance(fit_or_model, Fit) else None
     for j, (panel, branch) in enumerate(zip(panels, found, strict=True)):
         k, scale = (branch.found, branch.input_scale) if isinstance(branch, AlignedBranch) else (j, 1.0)
+        if truth is None and k in idle:
+            leave_empty(panel, j)
+            continue
         u = None if samples is None else samples.X @ model.W0[k] / scale
         strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
         shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[k])
-        name_panel(panel, strip, j, shape, "" if shares is None else f"by itself {share_label(shares[k])} of {whole}")
+        share = "" if shares is None else f"by itself {share_label(shares[k])} of {whole}"
+        name_panel(panel, strip, j, *((NOTHING,) if k in idle else (shape, share)))
     if axes is None:
         legend_above(panels)
     elif truth is not None:
@@ -89,6 +96,17 @@ def branches(
         kept = [(handle, label) for handle, label in zip(handles, labels, strict=True) if label in ("true", "found")]
         panels[0].legend(*zip(*kept, strict=True), loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panels
+
+
+NOTHING = "carries nothing"
+"""What is said of a branch that data do not support."""
+
+
+def leave_empty(panel: Axes, j: int) -> None:
+    """A panel without a curve, which says that branch j carries nothing."""
+    panel.set_axis_off()
+    panel.set_title(f"branch {j + 1}", fontsize="medium", loc="left", y=1.0, color=QUIET)
+    panel.text(0.5, 0.5, NOTHING, transform=panel.transAxes, ha="center", va="center", color=QUIET)
 
 
 def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None) -> npt.NDArray[Any]:

@@ -60,7 +60,7 @@ def legend_above(panels: npt.NDArray[Any]) -> None:
     """One legend for all panels, above them, where it hides nothing."""
     if panels[0].get_legend() is not None:
         panels[0].get_legend().remove()
-    handles, labels = panels[0].get_legend_handles_labels()
+    handles, labels = max((panel.get_legend_handles_labels() for panel in panels), key=lambda both: len(both[1]))
     columns = min(len(labels), 4 * min(len(panels), COLUMNS))
     look: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 1.7, "columnspacing": 1.3}
     panels[0].figure.legend(handles, labels, loc="outside upper center", ncols=columns, **look)

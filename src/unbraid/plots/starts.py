@@ -60,12 +60,18 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
     panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     panel.set_xlabel("start, best first")
     panel.set_ylabel("objective")
-    panel.set_title(count_words(summaries), fontsize="medium", loc="center")
+    panel.set_title(count_words(summaries) + compared_words(fit), fontsize="medium", loc="center")
     panel.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     remove_frame(panel)
     if drawn.any():
         panel.legend(loc="best", framealpha=0.8, edgecolor="none", fontsize="small")
     return panel
+
+
+def compared_words(fit: Fit) -> str:
+    """What starts agree on where that are not only the branches of the model; else nothing."""
+    left_out = fit.smoothing is not None and bool(fit.smoothing.superfluous)
+    return f" on all {fit.model.rank} branches" if left_out and sum(start.finished for start in fit.starts) > 1 else ""
 
 
 def is_kind(start: StartSummary, finished: bool, agrees: bool) -> bool:

@@ -10,9 +10,10 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import spreads
 from unbraid.kernels.arrays import Array
 from unbraid.plots.labels import labels
-from unbraid.plots.palette import BLUE, RED
+from unbraid.plots.palette import BLUE, QUIET, RED
 from unbraid.plots.panels import axis_for, check_matplotlib, inches, model_of, samples_to_draw
 from unbraid.plots.scales import input_spreads, output_spreads
+from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 
@@ -58,7 +59,7 @@ def weights(
     -------
     Axes
         Blue is positive and orange negative, and negative entries carry a dash where there is no room for numbers. W1
-        is transposed, so that a row is a branch throughout.
+        is transposed, so that a row is a branch throughout. Rows of branches that carry nothing are empty.
 
     Examples
     --------
@@ -81,8 +82,13 @@ def weights(
     wide, high = CELL if few else SMALL_CELL
     panel = axis_for(ax, max(3.0, 1.0 + wide * (m + GAP + n)), 1.1 + high * r + turned)
     numbers = few and has_room_for_numbers(panel, m + GAP + n, r)
+    idle = superfluous(model)
     for matrix, start in ((into, 0.0), (out, m + GAP)):
-        draw_matrix(panel, matrix, start, numbers)
+        shown = matrix.copy()
+        shown[idle] = np.nan  # directions of branches that carry nothing mean nothing
+        draw_matrix(panel, shown, start, numbers)
+    for j in idle:
+        panel.text(m / 2, j + 0.5, "carries nothing", ha="center", va="center", fontsize=7, color=QUIET)
     panel.set_xlim(-0.02, m + GAP + n + 0.02)
     panel.set_ylim(r + 0.02, -0.02)
     columns = [*(k + 0.5 for k in range(m)), *(m + GAP + i + 0.5 for i in range(n))]
@@ -112,7 +118,7 @@ def standardised(model: DecoupledModel, samples: Problem) -> tuple[Array, Array]
 def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None:
     """Draw a matrix from a column on, with numbers if there is room, else with a dash in negative entries."""
     rows, columns = matrix.shape
-    most = float(np.abs(matrix).max()) or 1.0
+    most = float(np.nanmax(np.abs(matrix))) or 1.0
     extent = (start, start + columns, rows, 0.0)
     panel.imshow(matrix, cmap=diverging(), vmin=-most, vmax=most, extent=extent, aspect="auto", interpolation="none")
     edges: dict[str, Any] = {"color": "white", "linewidth": 0.8}
@@ -122,6 +128,8 @@ def draw_matrix(panel: Axes, matrix: Array, start: float, numbers: bool) -> None
     panel.plot([start, right, right, start, start], [0, 0, rows, rows, 0], color="0.4", linewidth=0.8)
     if numbers:
         for (j, k), entry in np.ndenumerate(matrix):
+            if np.isnan(entry):
+                continue
             dark = abs(entry) > 0.6 * most
             panel.text(
                 start + k + 0.5, j + 0.5, short_number(entry), ha="center", va="center", fontsize=7,

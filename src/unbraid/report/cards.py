@@ -34,6 +34,7 @@ class Card(NamedTuple):
     certificate: str
     angle: str
     importance: str
+    freedom: str
     inputs: list[Weight]
     outputs: list[Weight]
     others: tuple[int, int]
@@ -51,11 +52,11 @@ class OutputRow(NamedTuple):
 
 
 def branch_cards(subject: Subject) -> list[Card]:
-    """One card a branch, in the model's order."""
+    """One card a branch that carries something, in the model's order."""
     into, out = subject.weights
     cards = []
-    for j, branch in enumerate(subject.model.branches):
-        low, high = branch.domain
+    for j in map(int, subject.carrying):
+        low, high = subject.model.branches[j].domain
         inputs, outputs = strongest(into[j], subject.inputs), strongest(out[j], subject.outputs)
         cards.append(
             Card(
@@ -66,6 +67,7 @@ def branch_cards(subject: Subject) -> list[Card]:
                 certified_words(subject, j),
                 "" if subject.angles is None else f"{subject.angles[j]:.2g}° from the true direction.",
                 matters(subject, j),
+                freedom_words(subject, j),
                 inputs,
                 outputs,
                 (left_over(into[j], inputs), left_over(out[j], outputs)),
@@ -128,6 +130,14 @@ def matters(subject: Subject, j: int) -> str:
     return " and ".join(parts)
 
 
+def freedom_words(subject: Subject, j: int) -> str:
+    """How many degrees of freedom branch j uses, in a sentence; nothing where its smoothing was not open."""
+    chosen = None if subject.fit is None else subject.fit.smoothing
+    return (
+        "" if chosen is None else f"Uses {chosen.freedom[j]:.1f} degrees of freedom, for its curve and its directions."
+    )
+
+
 VARIANCE, SIZE = "the outputs’ variance", "the Jacobians’ size"
 """What shares of values and of slopes are shares of."""
 
@@ -140,7 +150,8 @@ def share_words(subject: Subject) -> str:
 def shape_badges(subject: Subject) -> Iterator[Badge]:
     """A badge where different shapes were asked for and all are certified; of one shape for all, the verdict tells."""
     asked = () if subject.fit is None else subject.fit.constraints
-    pairs = [(branch, one) for branch, one in zip(subject.model.branches, asked, strict=bool(asked)) if one is not None]
+    pairs = [(subject.model.branches[j], asked[j]) for j in subject.carrying] if asked else []
+    pairs = [(branch, one) for branch, one in pairs if one is not None]
     if pairs and len(set(asked)) > 1 and all(branch.certified(one) for branch, one in pairs):
         yield Badge("good", "Every shape asked for is certified")
 

@@ -99,15 +99,19 @@ class Diagram(NamedTuple):
 
 
 def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagram:
-    """The diagram of a model in given proportions; `shares` (r,) are what its branches have by themselves, if known."""
+    """The diagram of a model in given proportions; `shares` (r,) are what its branches have by themselves, if known.
+
+    Branches that carry nothing have no box.
+    """
     (into, out), inputs, outputs = subject.weights, subject.inputs, subject.outputs
-    (r, m), n = into.shape, out.shape[1]
+    m, n, shown = into.shape[1], out.shape[1], subject.carrying
+    r = len(shown)
     pitch, tall = next((pitch, tall) for most, pitch, tall in PITCHES if r <= most)
     height = HEAD + max(r * pitch, 26.0 * max(m, n), 90.0)
-    centres = zip(subject.model.branches, spread_heights(r, pitch, height), strict=True)
+    centres = zip(map(int, shown), spread_heights(r, pitch, height), strict=True)
     boxes = [
-        lay_box(form, tall, y - tall / 2.0, j, branch, None if shares is None else float(shares[j]))
-        for j, (branch, y) in enumerate(centres)
+        lay_box(form, tall, y - tall / 2.0, j, subject.model.branches[j], None if shares is None else float(shares[j]))
+        for j, y in centres
     ]
     before, after = (column_width(names, form.letters) for names in (inputs, outputs))
     sources = lay_nodes(inputs, before, height, form)
@@ -121,7 +125,7 @@ def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagra
         [node._replace(says=node_words(node, edges, "out", "comes from")) for node in targets],
         edges,
         labelled=form is WIDE_SCREEN and r <= 4 and max(m, n) <= 3,
-        left_out=left_out_words(edges, into.size + out.size),
+        left_out=left_out_words(edges, r * (m + n)),
     )
 
 
@@ -196,10 +200,11 @@ def curve_path(branch: Branch, x: float, y: float, width: float, height: float) 
 
 def lay_edges(form: Proportions, side: str, weights: Array, nodes: Sequence[Node], boxes: Sequence[Box]) -> list[Edge]:
     """The edges of one side, weights (r, nodes); strong ones come last, on top of weak ones."""
-    largest = float(np.abs(weights).max()) or 1.0
+    largest = float(np.abs(weights[[box.which for box in boxes]]).max()) or 1.0
     each, at_all = max(2, MOST_EDGES // len(boxes)), max(3, MOST_LIT // len(boxes))
     found = []
-    for j, box in enumerate(boxes):
+    for box in boxes:
+        j = box.which
         size = np.abs(weights[j]) / largest
         place = np.argsort(np.argsort(-size, kind="stable"))
         for k, node in enumerate(nodes):

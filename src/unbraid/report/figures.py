@@ -13,13 +13,12 @@ import numpy as np
 
 from unbraid import plots
 from unbraid.data.problem import Problem
-from unbraid.kernels.arrays import IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
+from unbraid.results.carrying import some_branches
 from unbraid.results.fit import Fit
-from unbraid.results.model import DecoupledModel
 from unbraid.runtime.progress import Callback, Progress
 
 if TYPE_CHECKING:
@@ -96,28 +95,23 @@ def new_figure(
 
 
 def branch_figures(subject: Subject, callback: Callback | None = None) -> list[Markup | None]:
-    """One figure a branch, in the model's order; of very many, None for those that matter least.
+    """One figure a branch that carries something, in the model's order; of very many, None for those that matter least.
 
     What else there is to say of a branch stands beside its figure.
     """
-    order = np.argsort(-subject.shares, kind="stable")
-    chosen = np.sort(order[:MOST_FIGURES])
+    order = np.argsort(-subject.shares[subject.carrying], kind="stable")
+    chosen = np.sort(subject.carrying[order[:MOST_FIGURES]])
     truth = None if subject.truth is None else some_branches(subject.truth, chosen)
-    drawn: list[Markup | None] = [None] * subject.rank
+    drawn: dict[int, Markup | None] = dict.fromkeys(map(int, subject.carrying))
     with page_look():
         pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in chosen]
         plots.branches(some_branches(subject.model, chosen), truth, [axes for _, axes in pairs], subject.problem)
         for done, (j, (figure, axes)) in enumerate(zip(chosen, pairs, strict=True), start=1):
             plain_labels(axes, j + 1)
-            drawn[j] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
+            drawn[int(j)] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
             if callback is not None:
                 callback(Progress("draw", done, len(chosen)))
-    return drawn
-
-
-def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:
-    """A model of some branches of another."""
-    return DecoupledModel(model.W0[chosen], model.W1[:, chosen], [model.branches[j] for j in chosen], model.bias)
+    return list(drawn.values())
 
 
 def plain_labels(axes: Axes, number: int) -> None:
@@ -172,6 +166,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
         svg = re.sub(useless, "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
     svg = re.sub(r"<[^>]*>", lambda tag: tidy_tag(tag.group(), prefix), svg)
+    svg = without_repeated_strokes(svg)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None
     width, height = (f"{float(side):.0f}" for side in box.groups())
@@ -181,6 +176,16 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     )
     svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
     return Markup(svg)
+
+
+def without_repeated_strokes(svg: str) -> str:
+    """The same without the strokes of marks that say again what the mark they use says: knots are many."""
+    styled = set(re.findall(r'<path id="([^"]+)"[^>]*style="stroke:', svg))
+    return re.sub(
+        r'(<use href="#([^"]+)"[^>]*?); stroke: [^"]*(")',
+        lambda use: use[1] + use[3] if use[2] in styled else use[0],
+        svg,
+    )
 
 
 def tidy_tag(tag: str, prefix: str) -> str:

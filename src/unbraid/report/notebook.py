@@ -9,6 +9,7 @@ from unbraid.report.diagram import WIDE_SCREEN, lay_out
 from unbraid.report.packages import missing_packages
 from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
+from unbraid.report.trust import chosen_words, left_out_words
 from unbraid.report.verdict import badges, verdict
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def notebook_view(fit: Fit) -> str | None:
             verdict=verdict(subject),
             badges=[*badges(subject), *shape_badges(subject)] if quick else [],
             diagram=drawn,
+            remarks=[one for one in (left_out_words(subject), chosen_words(subject)) if one],
             style=text_file("diagram.css") + text_file("notebook.css"),
         )
     )

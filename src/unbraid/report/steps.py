@@ -36,12 +36,13 @@ def on_error(subject: Subject) -> str:
     assert fit is not None
     larger = "a larger `degree`" if hasattr(fit.basis, "degree") and not hasattr(fit.basis, "df") else "a larger `df`"
     smoothing = isinstance(fit.basis, SmoothingSpline)
+    if fit.smoothing is not None and fit.smoothing.superfluous:
+        return f"{left_words(subject)} The data support no further branch, so the fit takes it for noise."
     chosen = fit.asked is not None and fit.asked.rank == "auto"
     tries = [] if chosen else [f"rank {subject.rank + 1}"]
     tries += [] if smoothing else [larger]
     compared = "" if chosen else " (`ub.select` compares ranks on held-out samples)"
-    what = "" if subject.output_errors is not None else " of the slopes"
-    left = f"An error{what} of {in_percent(subject.worst)} is left."
+    left = left_words(subject)
     least = "" if smoothing else ": `basis=ub.SmoothingSpline()` follows it least"
     if not tries:
         return f"{left} Where the samples are noisy, that may be the noise; where they are exact, take more of them."
@@ -51,12 +52,19 @@ def on_error(subject: Subject) -> str:
     )
 
 
+def left_words(subject: Subject) -> str:
+    """How large an error is left, in a sentence."""
+    what = "" if subject.output_errors is not None else " of the slopes"
+    return f"An error{what} of {in_percent(subject.worst)} is left."
+
+
 def on_error_elsewhere(subject: Subject) -> str:
     """What to make of an error on samples that may not be the fit's."""
     return (
         f"An error of {in_percent(subject.worst)} is left on the samples given. Compare it with the error on the "
         "samples of the fit: where that was much smaller, the model follows those too closely or these lie elsewhere, "
-        "and more samples help, or a smaller `df`; where it was about the same, see the page about the fit."
+        f"and more samples help{'' if subject.smooth else ', or a smaller `df`'}; where it was about the same, see the "
+        "page about the fit."
     )
 
 

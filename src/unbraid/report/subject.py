@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
 from unbraid.results.alignment import AlignedBranch, align
 from unbraid.results.branch import FunctionBranch
+from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
@@ -48,7 +48,7 @@ class Subject:
     truth
         A known model in the gauge of the found one, or None.
     angles
-        Between found and true directions, in degrees, or None.
+        Between found and true directions, in degrees, by the number of the found branch, or None.
     jacobian_error, output_errors
         On the samples.
     inputs, outputs
@@ -62,7 +62,7 @@ class Subject:
     fit: Fit | None
     own: bool
     truth: DecoupledModel | None
-    angles: tuple[float, ...] | None
+    angles: dict[int, float] | None
     jacobian_error: float | None
     output_errors: Array | None
     inputs: tuple[str, ...]
@@ -82,7 +82,7 @@ class Subject:
         if fit is not None and fit.output_errors is None and samples.F is not None:
             model = model.through(samples.X, samples.F)
         check_truth(model, truth)
-        laid = None if truth is None else align(truth, model)
+        laid = None if truth is None else lay_truth(model, truth)
         remembered = fit is not None and whole is fit.problem
         errors = (fit.jacobian_error, fit.output_errors) if fit and remembered else errors_on(whole, model)
         own = remembered or (fit is not None and same_samples(fit, whole, *errors))
@@ -94,7 +94,7 @@ class Subject:
             fit,
             own,
             None if laid is None else in_gauge_of(model, laid),
-            None if laid is None else tuple(one.angle for one in laid),
+            None if laid is None else {j: one.angle for j, one in laid.items()},
             *errors,
             shown_names(samples.input_names, "x", samples.m),
             shown_names(samples.output_names, "f", samples.n),
@@ -159,6 +159,21 @@ class Subject:
     def rank(self) -> int:
         """How many branches the model has."""
         return self.model.rank
+
+    @cached_property
+    def carrying(self) -> IndexArray:
+        """The branches, from 0, that the page shows: those that carry something."""
+        return carrying(self.model)
+
+    @property
+    def superfluous(self) -> list[int]:
+        """The branches, from 0, that carry nothing."""
+        return superfluous(self.model)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the branches chose their smoothing themselves, so that no df is to be advised."""
+        return chooses_smoothing(self.model)
 
 
 def how_many_beyond(block: Problem, model: DecoupledModel) -> int:
@@ -229,14 +244,19 @@ def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
         return
     if not isinstance(truth, DecoupledModel):
         raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
-    if truth.W0.shape != model.W0.shape:
+    if truth.m != model.m or truth.rank not in (model.rank, len(carrying(model))):
         raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {shown(truth)}.")
 
 
-def in_gauge_of(model: DecoupledModel, laid: Sequence[AlignedBranch]) -> DecoupledModel:
+def lay_truth(model: DecoupledModel, truth: DecoupledModel) -> dict[int, AlignedBranch]:
+    """The true branches laid on the found ones, by the numbers of these; where they are fewer, on those that carry."""
+    found = np.arange(model.rank) if truth.rank == model.rank else carrying(model)
+    return dict(zip(map(int, found), align(truth, some_branches(model, found)), strict=True))
+
+
+def in_gauge_of(model: DecoupledModel, laid: dict[int, AlignedBranch]) -> DecoupledModel:
     """The true branches laid on the found ones, as a model, so that all of a page has one gauge."""
-    branches = [
-        FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
-        for j, one in enumerate(laid)
-    ]
+    branches = list(model.branches)
+    for j, one in laid.items():
+        branches[j] = FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
     return DecoupledModel(model.W0, model.W1, branches, model.bias)

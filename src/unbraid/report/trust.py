@@ -10,7 +10,9 @@ from unbraid.data.checks import counted
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
-from unbraid.report.words import in_percent, listed_words, plain_number, share_of, small
+from unbraid.report.words import count_word, in_percent, listed_words, plain_number, share_of, small
+from unbraid.results.carrying import name_superfluous
+from unbraid.selection.diagnostics import was
 
 
 def jacobian_words(subject: Subject) -> str:
@@ -73,9 +75,10 @@ def residual_words(subject: Subject) -> str:
     """What to look for in the figure of residuals."""
     spread = "the output’s standard deviation" if subject.problem.F is not None else "the slopes’ root mean square"
     if subject.model.n <= FEW_OUTPUTS:
+        larger = "more samples may tell it from noise" if subject.superfluous else "a larger rank may"
         return (
             f"What the model misses, sample by sample, in % of {spread}. A cloud without shape is noise; a pattern is "
-            "something the branches cannot follow: a larger rank or df may."
+            f"something the branches cannot follow: {larger if subject.smooth else 'a larger rank or df may'}."
         )
     return (
         f"What the model misses, a column an output, in % of {spread}. Points far from a narrow column are single "
@@ -98,20 +101,66 @@ def course_words(subject: Subject) -> str:
     return said + (f" {counted(events, 'unusual event')} on the way: see the marks." if events else "")
 
 
+def left_out_words(subject: Subject) -> str:
+    """Which branches carry nothing, so that the page does not show them, in a few sentences; else nothing."""
+    which = subject.superfluous
+    if not which:
+        return ""
+    chosen = None if subject.fit is None else subject.fit.smoothing
+    count = count_word(len(subject.carrying))
+    why = "" if chosen is None else f": the data support {count} of {count_word(subject.rank)} branches"
+    theirs, them = (
+        ("Its direction in W0 means", "it is") if len(which) == 1 else ("Their directions in W0 mean", "they are")
+    )
+    return f"{name_superfluous(which)}{why}. {theirs} nothing, and {them} not shown."
+
+
+def chosen_words(subject: Subject) -> str:
+    """What the fit chose from the data, λ and what counts as noise, in a few sentences; nothing where it did not."""
+    fit = subject.fit
+    if fit is None or fit.smoothing is None:
+        return ""
+    chosen, levels = fit.smoothing, []
+    if fit.value_noise is not None:
+        pairs = zip(subject.outputs, fit.value_noise, strict=True)
+        levels = [f"{in_percent(float(level))} of {name}" for name, level in pairs if np.isfinite(level)]
+    if fit.slope_noise is not None:
+        levels.append(f"{in_percent(fit.slope_noise)} of slopes")
+    coupling = (
+        ""
+        if chosen.coupling is None
+        else f" λ, the weight of values beside slopes in balanced units, is {small(chosen.coupling)}."
+    )
+    taken = f" What is left it takes for noise: {listed_words(levels, MOST_LEVELS)}." if levels else ""
+    if fit.noise.startswith("noise below"):
+        taken = " Hardly anything is left that could be noise."
+    return (
+        f"The fit chose its smoothing from the data: branches use {float(chosen.freedom.sum()):.1f} degrees of freedom "
+        f"together.{coupling}{taken}"
+    )
+
+
+MOST_LEVELS = 12
+"""Levels of noise that are named one by one."""
+
+
 def answers(subject: Subject) -> Iterator[tuple[str, str]]:
     """Questions about a fit, and their answers."""
     if subject.own:
         yield from answers_on_own_samples(subject)
-    elif subject.fit is not None and len(subject.fit.starts) > 1:
+    elif subject.fit is not None and len(subject.fit.starts) > 1 and not subject.superfluous:
         finished = counted(sum(start.finished for start in subject.fit.starts), "finished start")
         yield "Do starts agree?", f"{subject.fit.agreeing} of {finished} found these directions."
-    order = np.argsort(-subject.shares, kind="stable")
-    if subject.rank > 1:
+    order = subject.carrying[np.argsort(-subject.shares[subject.carrying], kind="stable")]
+    idle = f" {name_superfluous(subject.superfluous)}." if subject.superfluous else ""
+    if len(order) > 1:
         first, last = (
             f"branch {j + 1} ({share_of(float(subject.shares[j]), 'what there is to explain', subject.follows)})"
             for j in (order[0], order[-1])
         )
-        yield "Does every branch matter?", f"Most by itself: {first}; least: {last}."
+        yield "Does every branch matter?", f"Most by itself: {first}; least: {last}.{idle}"
+    elif idle:
+        yield "Does every branch matter?", f"Branch {order[0] + 1} alone does.{idle}"
 
 
 def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -125,7 +174,7 @@ def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
             "Are branches alike?",
             f"Nearly parallel: {pairs}. What follows from that stands under “What to try next”.",
         )
-    elif subject.rank > 1:
+    elif len(subject.carrying) > 1:
         yield "Are branches alike?", "No two look along the same direction."
 
 
@@ -149,6 +198,13 @@ def starts_answer(subject: Subject) -> str:
     found = subject.diagnostics
     if found.match is None:
         return "Not known: no other start ended as low."
+    if found.superfluous:
+        return (
+            f"Not known of the branches that are left: {counted(found.compared, 'start')} ended equally low, with "
+            f"{found.rank} branches each (factor match score {found.match:.3f}), before "
+            f"{count_word(len(found.superfluous))} of them {was(found)} left out. "
+            f"A fit of rank {found.carrying} tells."
+        )
     same = "they found the same" if found.match > 0.99 else "and they differ"
     return (
         f"{counted(found.compared, 'start')} ended equally low, {same} (factor match score {found.match:.3f}, where 1 "

@@ -37,9 +37,9 @@ class Badge(NamedTuple):
 
 def verdict(subject: Subject) -> str:
     """What a fit is worth, in one sentence."""
-    branches = "branch" if subject.rank == 1 else "branches"
-    who = f"{count_word(subject.rank).capitalize()} {branches}{shapes_words(subject)}"
-    s = "s" if subject.rank == 1 else ""
+    count = len(subject.carrying)
+    branches, s = ("branch", "s") if count == 1 else ("branches", "")
+    who = f"{count_word(count).capitalize()} {branches}{shapes_words(subject)}"
     if subject.output_errors is None:
         assert subject.jacobian_error is not None
         error = 100.0 * float(np.sqrt(subject.jacobian_error))
@@ -75,9 +75,9 @@ def shapes_words(subject: Subject) -> str:
     if not constraints or any(one is None or one != constraints[0] for one in constraints):
         return ""
     first = constraints[0]
-    if first is None or not all(branch.certified(first) for branch in subject.model.branches):
+    if first is None or not all(subject.model.branches[j].certified(first) for j in subject.carrying):
         return ""
-    return f", {'each ' if subject.rank > 1 else ''}certified to be {first.means},"
+    return f", {'each ' if len(subject.carrying) > 1 else ''}certified to be {first.means},"
 
 
 def reproduce(error: float, s: str) -> str:
@@ -124,7 +124,7 @@ def badges(subject: Subject) -> Iterator[Badge]:
         ended = fit.status.name.replace("_", " ").lower()
         yield Badge("good" if fit.status.converged else "bad", ended.capitalize())
         finished = sum(start.finished for start in fit.starts)
-        if finished > 1:
+        if finished > 1 and not subject.superfluous:  # starts are compared with what was left out later
             agree = fit.agreeing > max(1, finished // 4)
             yield Badge("good" if agree else "bad", f"{fit.agreeing} of {finished} finished starts agree")
     if subject.own:
@@ -133,5 +133,7 @@ def badges(subject: Subject) -> Iterator[Badge]:
             yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
         if found.parallel:
             yield Badge("bad", "Branches nearly parallel")
+    if subject.superfluous:
+        yield Badge("plain", f"{len(subject.superfluous)} of {subject.rank} branches left out")
     if shapes_words(subject):
         yield Badge("good", shapes_words(subject).strip(", ").capitalize())

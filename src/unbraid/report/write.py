@@ -17,9 +17,11 @@ from unbraid.report.templates import environment, text_file
 from unbraid.report.trust import (
     answers,
     bias_words,
+    chosen_words,
     course_words,
     error_words,
     jacobian_words,
+    left_out_words,
     residual_words,
     samples_words,
 )
@@ -82,6 +84,8 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             residual_words=residual_words(subject),
             course=[] if subject.fit is None else course_figures(subject.fit),
             course_words=course_words(subject),
+            chosen_words=chosen_words(subject),
+            left_out_words=left_out_words(subject),
             samples_words=samples_words(subject),
             answers=list(answers(subject)),
             many=MANY,

@@ -19,6 +19,7 @@ from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import angles_between
 from unbraid.results.branch import Branch
+from unbraid.results.carrying import carrying
 from unbraid.results.model import DecoupledModel
 
 COMPARED_POINTS = 256
@@ -74,7 +75,8 @@ class AlignedBranch:
 def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, ...]:
     """For each branch of `truth`, the found branch whose direction is matched to it, laid on it.
 
-    Directions are matched one to one, as in `unbraid.metrics.direction_angles`.
+    Directions are matched one to one, as in `unbraid.metrics.direction_angles`. Of a model with more branches, some of
+    which carry nothing, the others are matched.
 
     Examples
     --------
@@ -86,13 +88,14 @@ def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, 
     """
     from scipy.optimize import linear_sum_assignment
 
-    if model.W0.shape != truth.W0.shape:
+    every = carrying(model) if model.rank > truth.rank else np.arange(model.rank)
+    if (len(every), model.m) != truth.W0.shape:
         raise DataError(
             f"Only models with as many branches and inputs can be laid on each other, got {shown(model)} and {truth!r}."
         )
-    angles = angles_between(truth.W0, model.W0)
+    angles = angles_between(truth.W0, model.W0[every])
     _, matched = linear_sum_assignment(angles)
-    return tuple(lay_branch(model, truth, j, int(k), float(angles[j, k])) for j, k in enumerate(matched))
+    return tuple(lay_branch(model, truth, j, int(every[k]), float(angles[j, k])) for j, k in enumerate(matched))
 
 
 def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle: float) -> AlignedBranch:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from unbraid.bases.constraints import Constraint
     from unbraid.fitting.request import Request
 
+NOISELESS = 0.01
+"""A level of noise in % below which what is left is the basis' own error as likely as noise."""
 AGREEING = 5.0
 """Degrees within which all directions of a start must meet the best start's to count as the same solution."""
 
@@ -152,7 +154,10 @@ class Fit:
 
     @property
     def agreement(self) -> str:
-        """How many starts there were, how many of them finished, and how many agree on the directions, in words."""
+        """How many starts there were, how many of them finished, and how many agree on the directions, in words.
+
+        Starts are compared before branches that data do not support are left out.
+        """
         finished, starts = sum(start.finished for start in self.starts), len(self.starts)
         if starts == 1:
             return "1"
@@ -161,21 +166,38 @@ class Fit:
         some = f"{starts}" if finished == starts else f"{starts}, the best {finished} of them finished"
         if finished == 1:
             return some
-        return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on the directions"
+        left_out = self.smoothing is not None and len(self.smoothing.superfluous)
+        which = f"all {self.model.rank} directions, also those left out later" if left_out else "the directions"
+        return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on {which}"
+
+    @property
+    def value_noise(self) -> Array | None:
+        """The level of noise that the fit finds in each output, in % of its spread, (n,); None where that is open."""
+        if self.smoothing is None or self.output_errors is None:
+            return None
+        return self.smoothing.noise(self.output_errors)
+
+    @property
+    def slope_noise(self) -> float | None:
+        """The level of noise that the fit finds in Jacobians, in % of their size; None where that is open."""
+        if self.smoothing is None or self.jacobian_error is None:
+            return None
+        return 100.0 * float(self.smoothing.noise(np.sqrt(self.jacobian_error)))
 
     @property
     def noise(self) -> str:
         """What the fit takes for noise, in words: the spread of what it leaves of values and of slopes."""
         if self.smoothing is None:
             return "noise not estimated"
+        levels = np.append([] if self.value_noise is None else self.value_noise, self.slope_noise or 0.0)
+        if np.nanmax(levels, where=np.isfinite(levels), initial=0.0) < NOISELESS:
+            return f"noise below {NOISELESS:g} %"
         found = []
-        if self.output_errors is not None:
-            several = self.smoothing.noise(self.output_errors)
-            found.append(
-                f"{', '.join(f'{one:.2g}' for one in several[:6])}{', …' if len(several) > 6 else ''} % of values"
-            )
-        if self.jacobian_error is not None:
-            found.append(f"{100.0 * float(self.smoothing.noise(np.sqrt(self.jacobian_error))):.2g} % of slopes")
+        if self.value_noise is not None:
+            several = ", ".join(f"{one:.2g}" for one in self.value_noise[:6])
+            found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of values")
+        if self.slope_noise is not None:
+            found.append(f"{self.slope_noise:.2g} % of slopes")
         return f"noise {' and '.join(found)}"
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.carrying import chooses_smoothing, name_superfluous
 from unbraid.results.contradictions import describe_contradiction
 from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.model import DecoupledModel
@@ -37,7 +38,7 @@ class Shown(NamedTuple):
     @property
     def superfluous(self) -> list[int]:
         """The branches that carry nothing, because data do not support them."""
-        return [] if self.smoothing is None else [int(j) for j in np.flatnonzero(self.smoothing.freedom == 0.0)]
+        return [] if self.smoothing is None else self.smoothing.superfluous
 
 
 def notes_on(
@@ -49,13 +50,13 @@ def notes_on(
 ) -> tuple[str, ...]:
     """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias, or how many it uses."""
     causes = notes_on_causes(problem, shown.model)
-    errors = notes_on_errors(problem, shown.jacobian_error, shown.output_errors)
+    errors = notes_on_errors(problem, shown)
     return tuple(
         note
         for notes in (
             causes,
             notes_on_data(problem, status),
-            notes_on_unknowns(problem, coefficients),
+            notes_on_unknowns(problem, coefficients, shown),
             [] if causes else errors,
             notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
         )
@@ -101,28 +102,32 @@ def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
         )
 
 
-def notes_on_unknowns(problem: Problem, coefficients: int) -> Iterator[str]:
-    """A note where there are too few numbers for as many unknowns."""
+def notes_on_unknowns(problem: Problem, coefficients: int, shown: Shown) -> Iterator[str]:
+    """A note where there are too few numbers for as many unknowns, or for the degrees of freedom that are used."""
     numbers = problem.known.entries
-    if coefficients > numbers / 2:
-        yield (
-            f"There are {coefficients} unknowns for {numbers} numbers, so small errors on the samples say little "
-            "about new points: use a smaller df, fewer branches, or more samples."
-        )
+    if coefficients <= numbers / 2:
+        return
+    used = "unknowns" if shown.smoothing is None else "degrees of freedom in use"
+    smaller = "" if chooses_smoothing(shown.model) else "a smaller df, "
+    yield (
+        f"There are {coefficients} {used} for {numbers} numbers, so small errors on the samples say little "
+        f"about new points: use {smaller}fewer branches{',' if smaller else ''} or more samples."
+    )
 
 
 def notes_on_branches(shown: Shown) -> Iterator[str]:
     """A note where data do not support all branches."""
-    which, rank = [j + 1 for j in shown.superfluous], shown.model.rank
-    several = f"Branches {', '.join(map(str, which))} carry" if len(which) > 1 else f"Branch {which[0]} carries"
+    rank, left = shown.model.rank, shown.model.rank - len(shown.superfluous)
+    others = "the other was" if rank - left == 1 else "the others were"
     yield (
-        f"{several} nothing: the data support {rank - len(which)} of {rank} branches, and the others were left out. "
-        f"rank={rank - len(which)} gives the same model."
+        f"{name_superfluous(shown.superfluous)}: the data support {left} of {rank} branches, and {others} left out. "
+        f"rank={left} is enough."
     )
 
 
-def notes_on_errors(problem: Problem, jacobian_error: float | None, output_errors: Array | None) -> Iterator[str]:
-    """A note where the errors, Error(J) and (n,) output errors in %, show that the model does not explain the data."""
+def notes_on_errors(problem: Problem, shown: Shown) -> Iterator[str]:
+    """A note where the errors show that the model does not explain the data."""
+    jacobian_error, output_errors = shown.jacobian_error, shown.output_errors
     if output_errors is None or is_one_point(problem):  # whose values differ by noise alone, or not at all
         return
     worst = float(np.nanmax(output_errors, initial=0.0))
@@ -138,7 +143,16 @@ def notes_on_errors(problem: Problem, jacobian_error: float | None, output_error
         )
     elif worst > UNEXPLAINED:
         which = name_outputs(problem, np.flatnonzero(output_errors > UNEXPLAINED))
-        yield f"The model explains little of {which}: try a larger rank or df, or more starts."
+        yield f"The model explains little of {which}: {what_may_help(shown)}"
+
+
+def what_may_help(shown: Shown) -> str:
+    """What to do about a model that explains little; no larger rank where data did not support the one there was."""
+    if shown.superfluous:
+        return "where that is not noise, try more samples or more starts."
+    if chooses_smoothing(shown.model):
+        return "where that is not noise, try a larger rank, or more starts."
+    return "try a larger rank or df, or more starts."
 
 
 def name_outputs(problem: Problem, which: IndexArray) -> str:

@@ -37,11 +37,21 @@ class Smoothing:
         """How many branches the data support."""
         return int(np.count_nonzero(self.freedom))
 
+    @property
+    def superfluous(self) -> list[int]:
+        """The numbers, from 0, of the branches that data do not support, and which were left out."""
+        return [int(j) for j in np.flatnonzero(self.freedom == 0.0)]
+
     def noise(self, errors: Array | float) -> Array:
         """The level of noise behind errors on the samples that were fitted, which are smaller by what was fitted."""
         return np.asarray(errors / np.sqrt(max(self.left, 0.05)))
 
     def __repr__(self) -> str:
-        freedom = ", ".join(f"{one:.1f}" for one in self.freedom[:8]) + (", …" if len(self.freedom) > 8 else "")
+        freedom = ", ".join(map(freedom_number, self.freedom[:8])) + (", …" if len(self.freedom) > 8 else "")
         coupling = "" if self.coupling is None else f"; λ {self.coupling:.3g}"
         return f"{freedom} degrees of freedom{coupling}"
+
+
+def freedom_number(freedom: float) -> str:
+    """'11.8' in a list of degrees of freedom, and '0' for a branch that was left out."""
+    return f"{freedom:.1f}" if freedom else "0"

@@ -15,11 +15,13 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
+from unbraid.results.carrying import carrying, chooses_smoothing, name_superfluous, some_branches, superfluous
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
+from unbraid.results.smoothing import Smoothing, freedom_number
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.iterates import Iterates
@@ -63,10 +65,10 @@ class Diagnostics:
     Attributes
     ----------
     rank
-        r.
+        r, branches that carry nothing among them; what is said of branches is said of the others.
     generic
-        Whether generic Jacobians of this size determine a decoupling of this rank as tensors already. None without
-        Jacobians.
+        Whether generic Jacobians of this size determine a decoupling into so many branches as tensors already. None
+        without Jacobians.
     flat
         The ways to change the model and nothing at the samples, to first order: how many there are, and how many of
         them only trade curves among branches. None where there are too many unknowns to tell.
@@ -84,6 +86,13 @@ class Diagnostics:
         Whether hardly an error is left, so that a smaller rank may do.
     thinned
         How many samples were looked at, of how many, where not all were; else None.
+    superfluous
+        The branches, from 0, that carry nothing: the data do not support them, and their directions mean nothing.
+    smoothing, noise
+        What the fit chose from the data, as `Fit.smoothing`, and what it takes for noise, in words. None where nothing
+        was open.
+    smooth
+        Whether the basis chooses its smoothing itself, so that there is no df to be chosen.
     """
 
     rank: int
@@ -96,6 +105,15 @@ class Diagnostics:
     slopes: Array | None
     explained: bool = True
     thinned: tuple[int, int] | None = None
+    superfluous: tuple[int, ...] = ()
+    smoothing: Smoothing | None = None
+    noise: str | None = None
+    smooth: bool = False
+
+    @property
+    def carrying(self) -> int:
+        """How many branches carry something."""
+        return self.rank - len(self.superfluous)
 
     @property
     def unique(self) -> bool | None:
@@ -122,14 +140,21 @@ class Diagnostics:
             "" if self.generic is None else f"; the bound for generic Jacobians is {'' if self.generic else 'not '}met"
         )
         same = "not known" if self.match is None else f"factor match score {self.match:.3f}"
+        if self.match is not None and self.superfluous:
+            same += f" (of all {self.rank} branches, before {len(self.superfluous)} of them {was(self)} left out)"
+        carrying = f", of which {self.carrying} carr{'ies' if self.carrying == 1 else 'y'} something"
         lines = [
-            f"Diagnostics of a fit of rank {self.rank}",
+            f"Diagnostics of a fit of rank {self.rank}{carrying if self.superfluous else ''}",
             f"  unique      {unique}{bound}",
             f"  replicable  {same}, {counted(self.compared, 'start')} ended as low as the best",
         ]
         for name, shares in (("F", self.values), ("J", self.slopes)):
             if shares is not None:
                 lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
+        if self.smoothing is not None:
+            coupling = "" if self.smoothing.coupling is None else f"λ {self.smoothing.coupling:.3g}; "
+            lines.append("  freedom     " + ", ".join(map(freedom_number, self.smoothing.freedom)) + " degrees")
+            lines.append(f"  chosen      {coupling}{self.noise}")
         if self.thinned is not None:
             lines.append(f"  samples     {self.thinned[0]:,} of {self.thinned[1]:,}, spread evenly")
         return "\n".join(lines + [f"  advice      {one}" for one in self.advice])
@@ -158,7 +183,11 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     model = fit.model.rescaled(-sizes.x, -sizes.f)
     own = given is fit.problem
     errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(sizes.problem(given), model)
-    found = examined(model, samples.counting(), fit.starts, *errors)
+    found = replace(
+        examined(model, samples.counting(), fit.starts, *errors),
+        smoothing=fit.smoothing,
+        noise=None if fit.smoothing is None else fit.noise,
+    )
     return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
 
 
@@ -170,19 +199,25 @@ def examined(
     output_errors: Array | None,
 ) -> Diagnostics:
     """The same for a fitted model, samples and the errors on them, and for the starts it is the best of."""
-    at = balanced(model, problem)
-    low = ending_as_low(starts)
+    at, low, kept = balanced(model, problem), ending_as_low(starts), carrying(model)
     return Diagnostics(
         rank=model.rank,
-        generic=generically_unique(problem, model.rank),
-        flat=flat_directions(problem, model),
+        generic=generically_unique(problem, len(kept)),
+        flat=flat_directions(problem, some_branches(model, kept)),
         match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
         compared=len(low),
-        parallel=tuple(parallel_pairs(at)),
+        parallel=tuple(parallel_pairs(at, kept)),
         values=value_shares(at),
         slopes=slope_shares(at),
         explained=worst_error(jacobian_error, output_errors) < EXPLAINED,
+        superfluous=tuple(superfluous(model)),
+        smooth=chooses_smoothing(model),
     )
+
+
+def was(found: Diagnostics) -> str:
+    """The verb for the branches that carry nothing."""
+    return "was" if len(found.superfluous) == 1 else "were"
 
 
 def worst_error(jacobian_error: float | None, output_errors: Array | None) -> float:
@@ -204,7 +239,8 @@ def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None
 
 
 def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
-    """Which points lie outside the training range of any branch: (S,) of bool, by more than rounding."""
+    """Which points lie outside the training range of any branch that carries something, by more than rounding: (S,)."""
+    model = some_branches(model, carrying(model))
     u = X @ model.W0.T
     low, high = np.array([branch.domain for branch in model.branches]).T
     slack = 1e-9 * (high - low)
@@ -268,12 +304,12 @@ def products(at: Balanced) -> Array:
     return np.asarray((G.T @ G) * (W1.T @ W1) * (W0 @ W0.T))
 
 
-def parallel_pairs(at: Balanced) -> Iterator[ParallelPair]:
-    """Pairs of branches whose directions are within `PARALLEL` degrees of each other."""
+def parallel_pairs(at: Balanced, which: IndexArray) -> Iterator[ParallelPair]:
+    """Pairs of the branches `which` whose directions are within `PARALLEL` degrees of each other."""
     W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
     inner = products(at)
     inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
-    for i, j in combinations(range(len(W0)), 2):
+    for i, j in combinations(map(int, which), 2):
         if inputs[i, j] < PARALLEL:
             both = inner[i, i] + inner[j, j]
             cancelling = bool(both + 2.0 * inner[i, j] < CANCELLING * both)
@@ -286,10 +322,11 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
     if found.flat is None or found.flat.directions == 0:
         return
     turning, curves = found.flat.directions - found.flat.curves, found.flat.curves
+    smaller = "a smaller rank or " if found.smooth else "a smaller rank, a smaller df, or "
     if turning:
         yield (
             f"Branches can turn, in {counted(turning, 'way')}, without any change at the samples: other directions are "
-            f"as good. Use {'a smaller rank, a smaller df, or ' if found.explained else ''}more samples."
+            f"as good. Use {smaller if found.explained else ''}more samples."
         )
     else:
         yield (
@@ -299,8 +336,8 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
 
 
 def on_starts(found: Diagnostics) -> Iterator[str]:
-    """Sentences on whether other starts found the same model."""
-    if found.match is not None and found.match < SAME:
+    """Sentences on whether other starts found the same model; nothing where branches were left out later."""
+    if found.match is not None and found.match < SAME and not found.superfluous:
         yield (
             f"{found.compared} starts ended equally low and differ in what they found (factor match score "
             f"{found.match:.2f}): do not read much into single branches."
@@ -308,19 +345,26 @@ def on_starts(found: Diagnostics) -> Iterator[str]:
 
 
 def on_branches(found: Diagnostics) -> Iterator[str]:
-    """Which ones do not stand by themselves; a smaller rank is advised only where hardly an error is left."""
+    """Which ones do not stand by themselves; a smaller rank is advised only where hardly an error is left.
+
+    Or where data do not support all branches.
+    """
+    if found.superfluous:
+        idle = "its direction means" if len(found.superfluous) == 1 else "their directions mean"
+        yield f"{name_superfluous(found.superfluous)}, and {idle} nothing: rank {found.carrying} is enough."
     for pair in found.parallel:
         both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
         if pair.cancelling:
-            smaller = f", and try rank {found.rank - 1}" if found.explained else ""
+            smaller = f", and try rank {found.carrying - 1}" if found.explained else ""
             yield f"{both} and nearly cancel: read their curves as a sum{smaller}."
         elif pair.mergeable and found.explained:
-            yield f"{both}, and one branch may do for both: try rank {found.rank - 1}."
+            yield f"{both}, and one branch may do for both: try rank {found.carrying - 1}."
         elif found.unique is False and not pair.mergeable:
             yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
         else:
             yield f"{both}: they are two curves of one input, to be read as a sum."
-    small = [str(j + 1) for j in np.flatnonzero(found.importance < NEGLIGIBLE)]
+    least = np.flatnonzero(found.importance < NEGLIGIBLE)
+    small = [str(j + 1) for j in least if j not in found.superfluous]
     if small:
         which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"
         smaller = ": a smaller rank may do" if found.explained else ""
