@@ -28,7 +28,7 @@ def test_a_truth_of_fewer_branches_has_as_many_panels() -> None:
 
 def test_a_direction_that_means_nothing_is_not_drawn() -> None:
     panel = ub.plots.weights(five_branches())
-    into = np.ma.filled(np.ma.asarray(panel.images[0].get_array()), np.nan)
+    into = np.array(panel.images[0].get_array(), dtype=float)
     np.testing.assert_array_equal(np.isnan(into).all(axis=1), [j in IDLE for j in range(5)])
     assert [one.get_text() for one in panel.texts].count("carries nothing") == 2
 

@@ -10,6 +10,7 @@ from unbraid.data.checks import counted
 from unbraid.errors import DataError
 from unbraid.plots.palette import BLUE, GREY, RED
 from unbraid.plots.panels import DRAWN_ZERO, axis_for, check_matplotlib, fit_of, remove_frame, set_decades
+from unbraid.results.carrying import left_out
 from unbraid.results.fit import AGREEING, Fit, StartSummary
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
 
 def compared_words(fit: Fit) -> str:
     """What starts agree on where that are not only the branches of the model; else nothing."""
-    left_out = fit.smoothing is not None and bool(fit.smoothing.superfluous)
-    return f" on all {fit.model.rank} branches" if left_out and sum(start.finished for start in fit.starts) > 1 else ""
+    several = sum(start.finished for start in fit.starts) > 1
+    return f" on all {fit.model.rank} branches" if several and left_out(fit.model) else ""
 
 
 def is_kind(start: StartSummary, finished: bool, agrees: bool) -> bool:

@@ -8,6 +8,7 @@ from unbraid.bases import SmoothingSpline
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import FAIR, GOOD
 from unbraid.report.words import in_percent
+from unbraid.results.carrying import left_out
 from unbraid.results.outcome import Status
 
 
@@ -36,7 +37,7 @@ def on_error(subject: Subject) -> str:
     assert fit is not None
     larger = "a larger `degree`" if hasattr(fit.basis, "degree") and not hasattr(fit.basis, "df") else "a larger `df`"
     smoothing = isinstance(fit.basis, SmoothingSpline)
-    if fit.smoothing is not None and fit.smoothing.superfluous:
+    if left_out(fit.model):
         return f"{left_words(subject)} The data support no further branch, so the fit takes it for noise."
     chosen = fit.asked is not None and fit.asked.rank == "auto"
     tries = [] if chosen else [f"rank {subject.rank + 1}"]

@@ -22,6 +22,11 @@ def superfluous(model: DecoupledModel) -> list[int]:
     return [int(j) for j in np.setdiff1d(np.arange(model.rank), carrying(model))]
 
 
+def left_out(model: DecoupledModel) -> list[int]:
+    """Those of them that a fit left out because the data do not support them."""
+    return superfluous(model) if chooses_smoothing(model) else []
+
+
 def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:
     """A model of some branches of another."""
     return DecoupledModel(model.W0[chosen], model.W1[:, chosen], [model.branches[j] for j in chosen], model.bias)

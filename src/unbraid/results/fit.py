@@ -13,6 +13,7 @@ from unbraid.data.reductions import weighted_sums
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import ratio, shares_of_spread
+from unbraid.results.carrying import left_out
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
 from unbraid.results.smoothing import Smoothing
@@ -166,8 +167,8 @@ class Fit:
         some = f"{starts}" if finished == starts else f"{starts}, the best {finished} of them finished"
         if finished == 1:
             return some
-        left_out = self.smoothing is not None and len(self.smoothing.superfluous)
-        which = f"all {self.model.rank} directions, also those left out later" if left_out else "the directions"
+        every = f"all {self.model.rank} directions, also those left out later"
+        which = every if left_out(self.model) else "the directions"
         return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on {which}"
 
     @property
@@ -194,7 +195,7 @@ class Fit:
             return f"noise below {NOISELESS:g} %"
         found = []
         if self.value_noise is not None:
-            several = ", ".join(f"{one:.2g}" for one in self.value_noise[:6])
+            several = ", ".join(f"{one:.2g}" if np.isfinite(one) else "–" for one in self.value_noise[:6])
             found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of values")
         if self.slope_noise is not None:
             found.append(f"{self.slope_noise:.2g} % of slopes")

@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.carrying import chooses_smoothing, name_superfluous
+from unbraid.results.carrying import chooses_smoothing, left_out, name_superfluous
 from unbraid.results.contradictions import describe_contradiction
 from unbraid.results.fit import AGREEING, StartSummary
 from unbraid.results.model import DecoupledModel
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
     @property
     def superfluous(self) -> list[int]:
         """The branches that carry nothing, because data do not support them."""
-        return [] if self.smoothing is None else self.smoothing.superfluous
+        return left_out(self.model)
 
 
 def notes_on(

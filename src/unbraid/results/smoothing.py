@@ -37,11 +37,6 @@ class Smoothing:
         """How many branches the data support."""
         return int(np.count_nonzero(self.freedom))
 
-    @property
-    def superfluous(self) -> list[int]:
-        """The numbers, from 0, of the branches that data do not support, and which were left out."""
-        return [int(j) for j in np.flatnonzero(self.freedom == 0.0)]
-
     def noise(self, errors: Array | float) -> Array:
         """The level of noise behind errors on the samples that were fitted, which are smaller by what was fitted."""
         return np.asarray(errors / np.sqrt(max(self.left, 0.05)))

@@ -140,7 +140,7 @@ class Diagnostics:
             "" if self.generic is None else f"; the bound for generic Jacobians is {'' if self.generic else 'not '}met"
         )
         same = "not known" if self.match is None else f"factor match score {self.match:.3f}"
-        if self.match is not None and self.superfluous:
+        if self.match is not None and self.superfluous and self.smooth:
             same += f" (of all {self.rank} branches, before {len(self.superfluous)} of them {was(self)} left out)"
         carrying = f", of which {self.carrying} carr{'ies' if self.carrying == 1 else 'y'} something"
         lines = [
