@@ -90,7 +90,7 @@ Examples with tables, their columns by name, by pattern or from first to last:
     metavar="INTEGER|auto",
     shell_complete=lambda context, option, begun: ["auto"] if "auto".startswith(begun) else [],
     required=True,
-    help="How many branches; auto: as many as predict held-out samples best.",
+    help="How many branches; auto: as many as the data support.",
 )
 @sample_options
 @basis_options
