@@ -42,6 +42,13 @@ class ValueSums(NamedTuple):
     weight: Array
 
 
+class Entries(NamedTuple):
+    """How many numbers samples have: entries of Jacobians, and values."""
+
+    jacobians: int
+    values: int
+
+
 class SampleSet(ABC):
     """All samples of a fit, in the solver's units.
 
@@ -165,6 +172,14 @@ class SampleSet(ABC):
         square = self.jacobian_norm if self.has_jacobians or not self.has_values else self.centred.values_norm
         return np.where(square > 0.0, square, 1.0)
 
+    @cached_property
+    def entries(self) -> Entries:
+        """How many entries of J and of F are known."""
+        if not self.complete:
+            return Entries(*self.sum(known_entries, width=1))
+        values = self.size * self.n
+        return Entries(values * self.m * self.has_jacobians, values * self.has_values)
+
     def inputs_for_knots(self, W0: Array) -> Array:
         """Branch inputs u (B, r, ·) for placing knots on: of all samples, or of some and the ends of all."""
         u = W0 @ self.knot_inputs.mT
@@ -200,6 +215,14 @@ def value_sums(block: Samples) -> ValueSums:
         block.weighted_values(F).sum(axis=-2, keepdims=True),
         block.weighted_values(np.ones_like(F)).sum(axis=-2, keepdims=True),
     )
+
+
+def known_entries(block: Samples) -> tuple[int, int]:
+    """How many entries of J and of F are known in a block."""
+    each = block.size * block.n
+    jacobians = each * block.m * block.has_jacobians if block.known_jacobian is None else int(block.known_jacobian.sum())
+    values = each * block.has_values if block.known_values is None else int(block.known_values.sum())
+    return jacobians, values
 
 
 def values_square(block: Samples) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, NamedTuple, Self
 
@@ -29,15 +29,16 @@ from unbraid.runtime.memory import available_memory
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 Storage = Literal["memory", "memory map", "Dask"]
-Phase = Literal["always", "compress", "search", "polish", "all samples"]
-PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples")
+Phase = Literal["always", "compress", "search", "polish", "all samples", "smooth"]
+PHASES: tuple[Phase, ...] = ("compress", "search", "polish", "all samples", "smooth")
 
 ALWAYS = 500_000
 """Numbers that every fit may hold: traces, tables, what the first call of a function imports."""
 BRANCH_ARRAYS = 16
 """Arrays (starts, r, samples) of branches at the samples: inputs, their places between knots, slopes, values."""
-DENSE_COPIES, MORE_DENSE_COPIES, BRANCH_COPIES = 4, 6, 8
-"""Copies of the normal matrix of all unknowns while a step is made, for every start and once; of those of branches."""
+DENSE_COPIES, MORE_DENSE_COPIES, SMOOTH_COPIES, BRANCH_COPIES = 4, 6, 6, 8
+"""Copies of the normal matrix of all unknowns while a step is made, for every start and once, and once more where it
+chooses smoothing; of those of branches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,8 @@ class Sizes:
         Samples, outputs, inputs.
     rank, size
         Branches, and coefficients of each.
+    smoothed
+        Coefficients of each where smoothing is chosen, after the polish; 0: it is not.
     values, jacobians
         What is given.
     kind
@@ -77,6 +80,7 @@ class Sizes:
     m: int
     rank: int
     size: int
+    smoothed: int = 0
     values: bool = True
     jacobians: bool = True
     kind: Storage = "memory"
@@ -101,7 +105,8 @@ class Sizes:
             n=problem.n,
             m=problem.m,
             rank=rank,
-            size=request.basis_used.size,
+            size=request.basis_searched.size,
+            smoothed=request.basis_used.size if request.chooses_smoothing else 0,
             values=problem.F is not None,
             jacobians=problem.J is not None,
             kind="memory" if problem.in_memory else "memory map" if problem.home is None else "Dask",
@@ -262,6 +267,10 @@ def of_polish(sizes: Sizes) -> Iterator[Need]:
     smaller = sizes.searched < sizes.S or sizes.compressed is not None
     if smaller and r * (sizes.n + sizes.m + K) <= sizes.dense_limit:
         yield from of_steps("all samples", sizes, (sizes.n, sizes.m), 1)
+    if sizes.smoothed:
+        affordable = r * (sizes.n + sizes.m + K) <= sizes.dense_limit
+        sides = (sizes.n, sizes.m) if affordable else sizes.sides
+        yield from of_steps("smooth", replace(sizes, size=sizes.smoothed), sides, 1)
 
 
 def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> Iterator[Need]:
@@ -270,7 +279,7 @@ def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> 
     q = n + m + K
     smaller = "lower the rank, use a smaller basis"
     if r * q <= sizes.dense_limit:
-        copies = DENSE_COPIES * batch + MORE_DENSE_COPIES
+        copies = DENSE_COPIES * batch + MORE_DENSE_COPIES + SMOOTH_COPIES * (phase == "smooth")
         yield Need(phase, "normal matrix", 8 * copies * (r * q) ** 2, smaller)
     else:
         yield Need(phase, "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, f"{smaller}, polish=False")

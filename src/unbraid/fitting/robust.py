@@ -35,6 +35,7 @@ from unbraid.fitting.fit_rank import fit_rank
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import CUTS, Session
 from unbraid.kernels.arrays import Array
+from unbraid.results.carrying import left_out
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit, errors_on
 from unbraid.results.model import DecoupledModel
@@ -264,7 +265,7 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
     kept = weighted(problem, (verdict.weights > 0.0).astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         jacobian_error, output_errors = errors_on(kept, fit.model)
-    on_starts = [] if fit is first else notes_on_starts(first.starts, first.status)
+    on_starts = [] if fit is first or left_out(fit.model) else notes_on_starts(first.starts, first.status)
     notes = [note for note in (*fit.notes, *on_starts) if not note.startswith(WILD)]
     return replace(
         fit,

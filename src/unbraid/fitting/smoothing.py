@@ -160,7 +160,7 @@ class Standing:
         branches, both = iterates.W0.shape[1], data.has_jacobians and data.has_values
         score = score_of(around.misfit, float(around.freedom(branches).sum()), equations)
         if both:
-            score -= data.size * data.n / equations * math.log(coupling)
+            score -= data.entries.values / equations * math.log(coupling)
         return cls(around, branches, equations, coupling if both else None, score)
 
     @property

@@ -94,7 +94,7 @@ class SmoothingSteps:
     def variance(self, around: Surroundings, coupling: float) -> float:
         """The restricted likelihood of a model to the power -2/E."""
         data = self.solver.samples
-        values = data.size * data.n * (data.has_values and data.has_jacobians)
+        values = data.entries.values * data.has_jacobians
         return float(np.exp((around.deviance() - values * np.log(coupling)) / count_equations(data)))
 
     def balanced(self, iterates: Iterates, coupling: float) -> float:
@@ -103,7 +103,7 @@ class SmoothingSteps:
         if not (self.coupling_open and data.has_jacobians and data.has_values):
             return coupling
         jacobian, values = (float(one[0]) for one in self.solver.linearised(iterates).misfits())
-        each = jacobian / data.m
+        each = jacobian * data.entries.values / max(data.entries.jacobians, 1)
         least, most = COUPLINGS
         return most if each >= most * values else max(each / values, least)
 

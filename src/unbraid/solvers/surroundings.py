@@ -150,4 +150,4 @@ def alive_branches(iterates: Iterates) -> BoolArray:
 
 def count_equations(samples: SampleSet) -> int:
     """How many numbers the samples have."""
-    return int(samples.size * samples.n * (samples.m * samples.has_jacobians + samples.has_values))
+    return sum(samples.entries)
