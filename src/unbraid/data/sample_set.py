@@ -219,9 +219,9 @@ def value_sums(block: Samples) -> ValueSums:
 
 def known_entries(block: Samples) -> tuple[int, int]:
     """How many entries of J and of F are known in a block."""
-    each = block.size * block.n
-    jacobians = each * block.m * block.has_jacobians if block.known_jacobian is None else int(block.known_jacobian.sum())
-    values = each * block.has_values if block.known_values is None else int(block.known_values.sum())
+    each, known = block.size * block.n, (block.known_jacobian, block.known_values)
+    every = each * block.m * block.has_jacobians, each * block.has_values
+    jacobians, values = (all_ if one is None else int(one.sum()) for one, all_ in zip(known, every, strict=True))
     return jacobians, values
 
 
