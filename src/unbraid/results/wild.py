@@ -26,7 +26,7 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray, blocks
 from unbraid.results.model import DecoupledModel
 
 WILD = "Wild values in "
@@ -57,10 +57,13 @@ NAMED = 5
 
 def quantiles(sizes: Array, *shares: float) -> Array:
     """Quantiles of what is known of each column of sizes (S, c), in rows; 0 where nothing is."""
-    ordered = np.sort(np.ascontiguousarray(sizes.T))  # NaN last
-    known = len(sizes) - np.count_nonzero(np.isnan(ordered), axis=1)
-    place = np.rint(np.outer(shares, np.maximum(known - 1, 0))).astype(np.intp)
-    return np.where(known > 0, ordered[np.arange(len(ordered)), place], 0.0)
+    found = np.empty((len(shares), sizes.shape[1]))
+    for part in blocks(sizes.shape[1], 4 * len(sizes)):
+        ordered = np.sort(np.ascontiguousarray(sizes[:, part].T))  # NaN last
+        known = len(sizes) - np.count_nonzero(np.isnan(ordered), axis=1)
+        place = np.rint(np.outer(shares, np.maximum(known - 1, 0))).astype(np.intp)
+        found[:, part] = np.where(known > 0, ordered[np.arange(len(ordered)), place], 0.0)
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,18 +105,24 @@ def sizes_of(block: Problem, middle: Middle, model: DecoupledModel | None) -> Ar
     if block.F is not None and middle.F is not None:
         sizes.append(np.abs(block.F - (middle.F if model is None else model(block.X))))
     if block.J is not None and middle.J is not None:
-        rows = (block.J - (middle.J if model is None else model.jacobian(block.X))) * middle.x_scale
-        if block.complete:
-            sizes.append(np.sqrt(np.einsum("sik,sik->si", rows, rows)))
-        else:
-            known = ~np.isnan(rows)
-            squares = np.sum(np.where(known, rows, 0.0) ** 2, axis=2)
-            sizes.append(np.sqrt(np.where(known.any(axis=2), squares, np.nan)))
+        parts = blocks(block.S, 4 * block.n * block.m)
+        sizes.append(np.concatenate([row_sizes(block.J[part], block.X[part], middle, model) for part in parts]))
     found = np.concatenate(sizes, axis=1)
     if block.weights is not None and (heavy := block.weights[block.weights > 0.0]).size:
         lightness = np.sqrt(np.minimum(1.0, block.weights / np.median(heavy)))
         found *= np.where(block.weights > 0.0, lightness, np.nan)[:, None]
     return found
+
+
+def row_sizes(J: Array, X: Array, middle: Middle, model: DecoupledModel | None) -> Array:
+    """How far rows of Jacobians (·, n, m) are from those of a model, or from what is usual: (·, n); NaN: not known."""
+    assert middle.J is not None
+    rows = (J - (middle.J if model is None else model.jacobian(X))) * middle.x_scale
+    squares = np.einsum("sik,sik->si", rows, rows)
+    if np.isnan(squares).any():
+        known = ~np.isnan(rows)
+        squares = np.where(known.any(axis=2), np.sum(np.where(known, rows, 0.0) ** 2, axis=2), np.nan)
+    return np.asarray(np.sqrt(squares))
 
 
 @dataclass(frozen=True)
