@@ -2,20 +2,19 @@
 
     python benchmarks/auto_rank.py [draws]
 
-A row is one kind of data: in how many of the systems the rank was right, too small, too large; in how many it would be
-right by the one-standard-error rule alone, without the comparison with a finer basis; and the CPU seconds that
-choosing took. A draw is 20 systems of 1 to 5 branches, half of them cubics, which the splines contain, and half sines,
+A row is one kind of data and one way to choose, a fit whose rank is "auto" or cross-validation by `select`: in how many
+of the systems the rank was right, too small, too large; and the CPU seconds that it took. A draw is 20 systems of 1 to 5 branches, half of them cubics, which the splines contain, and half sines,
 which they do not. Wrong ones are listed.
 """
 
 import sys
 import time
+from itertools import product
 
 import numpy as np
 
 import unbraid as ub
 from unbraid.datasets import Kind
-from unbraid.selection.rule import lowest, simplest
 from unbraid.studies.comparison.cells import with_noise
 
 SHAPES = (
@@ -40,27 +39,40 @@ def system(index: int, given: str, noise: float, draw: int) -> tuple[ub.Problem,
     return (noisy if given == "F and J" else ub.Problem(noisy.X, noisy.F)), name
 
 
+def by_support(problem: ub.Problem, seed: int) -> tuple[int, str]:
+    """The rank of a fit without settings, and its reason."""
+    fit = ub.decouple(problem, "auto", rng=seed)
+    return fit.model.rank, fit.notes[0]
+
+
+def by_selection(problem: ub.Problem, seed: int) -> tuple[int, str]:
+    """The rank that cross-validation recommends, and its reason."""
+    selection = ub.select(problem, rng=seed)
+    return selection.recommended.rank, selection.reason
+
+
+WAYS = {'decouple(…, "auto")': by_support, "select": by_selection}
+
+
 def main() -> None:
-    """One row per kind of data."""
+    """One row per kind of data and way."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    print("| data | noise | right | too small | too large | one standard error alone | median CPU s | most |")
+    print("| data | noise | | right | too small | too large | median CPU s | most |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    for given, noise in DATA:
-        off, alone, seconds = [], 0, []
+    for (given, noise), (way, find) in product(DATA, WAYS.items()):
+        off, seconds = [], []
         for draw, index in np.ndindex(draws, len(SHAPES)):
             problem, name = system(index, given, noise, draw)
             began = time.process_time()
-            selection = ub.select(problem, rng=1000 + draw)  # what decouple(problem, "auto") asks for
+            found, reason = find(problem, 1000 + draw)
             seconds.append(time.process_time() - began)
-            rank, found = SHAPES[index][2], selection.recommended.rank
-            off.append(found - rank)
-            alone += simplest(selection.rows, lowest(selection.rows)).settings.rank == rank
-            if found != rank:
-                wrong = f"{given}, noise {noise:.0%}, {name}, draw {draw}: {found}. {selection.reason}"
+            off.append(found - SHAPES[index][2])
+            if off[-1]:
+                wrong = f"{way}: {given}, noise {noise:.0%}, {name}, draw {draw}: {found}. {reason}"
                 print(wrong, file=sys.stderr, flush=True)
         counts = [sum(np.sign(one) == sign for one in off) for sign in (0, -1, 1)]
         print(
-            f"| {given} | {noise:.0%} | {counts[0]} of {len(off)} | {counts[1]} | {counts[2]} | {alone} of {len(off)} "
+            f"| {given} | {noise:.0%} | {way} | {counts[0]} of {len(off)} | {counts[1]} | {counts[2]} "
             f"| {np.median(seconds):.1f} | {max(seconds):.1f} |",
             flush=True,
         )
