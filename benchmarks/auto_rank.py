@@ -3,8 +3,8 @@
     python benchmarks/auto_rank.py [draws]
 
 A row is one kind of data and one way to choose, a fit whose rank is "auto" or cross-validation by `select`: in how many
-of the systems the rank was right, too small, too large; and the CPU seconds that it took. A draw is 20 systems of 1 to 5 branches, half of them cubics, which the splines contain, and half sines,
-which they do not. Wrong ones are listed.
+of the systems the rank was right, too small, too large; and the CPU seconds that it took. A draw is 20 systems of 1 to
+5 branches, half of them cubics, which the splines contain, and half sines, which they do not. Wrong ones are listed.
 """
 
 import sys
