@@ -31,7 +31,7 @@ from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
 from unbraid.solvers.smoothing_steps import SmoothingSteps
-from unbraid.solvers.surroundings import Surroundings, count_equations
+from unbraid.solvers.surroundings import Surroundings, alive_branches, count_equations
 
 STEPS, FEWER_STEPS, LAST_STEPS = 60, 30, 20
 """Steps while strengths are chosen, after a branch was left out, and with directions and strengths that stay."""
@@ -68,10 +68,9 @@ class ChooseSmoothing:
         if found.basis is None:
             return found
         while found.cut is None:
-            fewer = session.run(self.leave_one_out, found)
-            if fewer.best is found.best:
+            before, found = found, session.run(self.leave_one_out, found)
+            if np.array_equal(alive_branches(found.best.best), alive_branches(before.best.best)):
                 break
-            found = fewer
         return found if found.cut is not None else session.run(self.settle, found)
 
     def steps_at(self, level: int) -> SmoothingSteps:
