@@ -20,7 +20,7 @@ from unbraid.fitting.checkpoint import Checkpoint
 from unbraid.fitting.search import SearchStarts
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.interrupts import attempt, keeping_interrupts_back, listening
-from unbraid.selection import answer as answer_module
+from unbraid.selection import supported as supported_module
 from unbraid.solvers.alternating import AlternatingProjection
 from unbraid.solvers.loop import Loop
 
@@ -86,7 +86,7 @@ def test_ctrl_c_in_a_checkpoint_leaves_a_whole_one(tmp_path: Path, monkeypatch: 
 
 
 def test_ctrl_c_after_the_selection_of_a_rank_keeps_its_quick_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupting(monkeypatch, answer_module, "fit_with_loss")
+    interrupting(monkeypatch, supported_module, "fit_with_loss")
     fit = ub.decouple(BOTH, "auto", starts=2, rng=0)
     assert fit.status is ub.Status.INTERRUPTED
     assert fit.model.rank == 3

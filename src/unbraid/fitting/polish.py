@@ -83,7 +83,8 @@ class PolishStarts:
         """Polish the runs `order[batch]` by workers, and take over group by group until there are enough."""
         which, began = order[batch.start : batch.stop], time_of_day(session.began)
         group, stopping = self.group_size(found), self.settings.stopping
-        parts = list(batches(len(batch), min(group, -(-len(batch) // session.engaged()))))
+        each = max(2, -(-len(batch) // session.engaged()))  # products of a single start are rounded in another way
+        parts = list(batches(len(batch), min(group, each)))
         pieces = [([found.runs[i].best for i in which[part.start : part.stop]], stopping, began) for part in parts]
 
         def progress(results: dict[int, list[Run]]) -> Progress:

@@ -83,7 +83,7 @@ class ChooseSmoothing:
 
         def begin() -> Iterates:
             strength = np.full((1, run.best.W0.shape[1], PENALTIES), FIRST_STRENGTH * steps.solver.samples.size)
-            return with_strengths(steps.solver.placed_anew(run.best), strength)
+            return with_strengths(steps.solver.placed_anew(in_one_order(run.best)), strength)
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
@@ -189,6 +189,12 @@ def score_of(misfit: float, freedom: float, equations: int) -> float:
     if not (left > 0.0 and np.isfinite(misfit)):
         return math.inf
     return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left)
+
+
+def in_one_order(iterates: Iterates) -> Iterates:
+    """The same models with their numbers in the same order in memory, wherever they come from: sums depend on it."""
+    W0, W1, a = (np.ascontiguousarray(one) for one in (iterates.W0, iterates.W1, iterates.a))
+    return replace(iterates, W0=W0, W1=W1, a=a)
 
 
 def without_branch(iterates: Iterates, j: int) -> Iterates:

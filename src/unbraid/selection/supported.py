@@ -7,7 +7,9 @@ nothing. What a fit leaves out itself, because data do not support it, ends the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
 from unbraid.fitting.session import CUTS, Session
 from unbraid.results.fit import Fit
+from unbraid.results.outcome import Status
+from unbraid.runtime.interrupts import attempt
 
 MOST_RANKS = 20
 """The largest rank that is tried."""
@@ -32,12 +36,14 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     """The fit of the rank that the data support; Ctrl-C leaves the best until then."""
     quick = replace(request, starts=max(1, request.starts // 2), loss="squared")
     seen = screened(problem) if request.loss == "huber" else problem
-    best, in_vain, rank = None, 0, 0
+    best: Fit | None = None
+    in_vain, rank = 0, 0
     while in_vain < IN_VAIN and rank < most_branches(problem):
         rank += 1
-        fit = fit_rank(seen, replace(quick, rank=rank), session.anew())
+        fit = fit_unless_interrupted(partial(fit_rank, seen, replace(quick, rank=rank), session.anew()), best)
         if fit.status in CUTS:
-            return concluded(fit if best is None else replace(best, status=fit.status), problem, request, session, rank)
+            best = fit if best is None else replace(best, status=fit.status)
+            break
         if best is None or score_of(fit) < score_of(best) - WORTH:
             best, in_vain = fit, 0
         else:
@@ -45,23 +51,30 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         if score_of(fit) == -np.inf or (fit.smoothing is not None and fit.smoothing.supported < rank):
             break
     assert best is not None
-    branches = best.model.rank if best.smoothing is None else best.smoothing.supported
-    final = replace(request, rank=branches)
-    check_fit(problem, final)
-    fit = fit_with_loss(problem, final, session.anew())
-    return concluded(fit, problem, request, session, rank)
+    if best.status not in CUTS:
+        branches = best.model.rank if best.smoothing is None else best.smoothing.supported
+        final = replace(request, rank=branches)
+        check_fit(problem, final)
+        best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
+    notes = (reason_for(best, rank), *best.notes)
+    return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
 
 
-def concluded(fit: Fit, problem: Problem, request: Request, session: Session, tried: int) -> Fit:
-    """A fit of the rank that was found, with the reason first among its notes."""
+def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
+    """A further fit, or the best one there is where Ctrl-C comes before there is another."""
+    kept = None if best is None else replace(best, status=Status.INTERRUPTED)
+    return attempt(work, lambda: kept, safe=kept is not None)
+
+
+def reason_for(fit: Fit, tried: int) -> str:
+    """Why the rank of a fit is what it is, after so many were tried."""
     rank = fit.model.rank
     if fit.status in CUTS:
-        reason = f"Cut short while rank {tried} was tried, so rank {rank} is the best until then."
-    elif score_of(fit) == -np.inf:
-        reason = f"Rank {rank} fits the samples to 0.01 % or better, so no further branch is needed."
-    else:
-        reason = f"Rank {rank}: ranks 1 to {tried} were fitted, and the data do not support more branches."
-    return replace(fit, notes=(reason, *fit.notes), problem=problem, asked=request, seconds=session.seconds())
+        how = "Interrupted" if fit.status is Status.INTERRUPTED else "Out of time"
+        return f"{how} while rank {tried} was tried: rank {rank} is the best until then."
+    if score_of(fit) == -np.inf:
+        return f"Rank {rank} fits the samples to 0.01 % or better, so no further branch is needed."
+    return f"Rank {rank} is what the data support: ranks 1 to {tried} were fitted, and more branches bring nothing."
 
 
 def score_of(fit: Fit) -> float:
