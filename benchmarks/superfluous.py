@@ -2,9 +2,9 @@
 
     python benchmarks/superfluous.py [draws]
 
-Random systems of `regret_cases.py` with odd seeds, with values and Jacobians and with values alone, 1 and 5 % noise: the
-error of the worst output, in % and over that at the true rank, and how many branches the fit kept. Then R² of diabetes
-(five folds, beside linear regression) and of Friedman 1 (400 samples, noise 1, on 4,000 fresh ones) by rank.
+Random systems of `regret_cases.py` with odd seeds, with values and Jacobians and with values alone, 1 and 5 % noise:
+the error of the worst output, in % and over that at the true rank, and how many branches the fit kept. Then R² of
+diabetes (five folds, beside linear regression) and of Friedman 1 (400 samples, noise 1, on 4,000 fresh ones) by rank.
 """
 
 from __future__ import annotations
