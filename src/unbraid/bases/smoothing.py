@@ -60,7 +60,7 @@ class SmoothingSpline(SplineBasis):
         Polynomial degree d of the branch g, at least 3; the penalty is on its d-th derivative.
     smoothing
         α, the weight of the penalty beside a branch's mean squared misfit, in the solver's balanced units. None: chosen
-        for each branch by restricted likelihood of the whole fit.
+        for each branch by restricted likelihood of the whole fit; by sweeps without polish, by cross-validation.
 
     Examples
     --------

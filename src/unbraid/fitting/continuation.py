@@ -30,7 +30,7 @@ from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
-from unbraid.solvers.surroundings import Surroundings
+from unbraid.solvers.surroundings import Surroundings, count_equations
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
@@ -112,7 +112,7 @@ def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
     they are (`solvers.surroundings`).
     """
     at = solver.linearised(iterates)
-    if isinstance(iterates.placement, PlacedSmoothing) and not iterates.placement.penalty_open:
+    if isinstance(iterates.placement, PlacedSmoothing):
         return Surroundings.of(solver, at).covariances(iterates.W0.shape[1])
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
     coefficients, every = slice(n + m, None), np.arange(r)
@@ -127,6 +127,6 @@ def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
     freedom = np.sum(inverse * N)
     jacobian, values = at.misfits()
     data = solver.samples
-    left = data.size * n * (m * data.has_jacobians + data.has_values) - r * (n + m - 1) - freedom
+    left = count_equations(data) - r * (n + m - 1) - freedom
     variance = float(jacobian[0] + solver.coupling * values[0]) / left if left >= 1.0 else np.inf
     return np.asarray(variance * blocks)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.magnitudes import Magnitudes
@@ -22,7 +23,7 @@ from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
-from unbraid.fitting.session import Session, Stage
+from unbraid.fitting.session import Found, Session, Stage
 from unbraid.fitting.smoothing import ChooseSmoothing
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
@@ -30,7 +31,8 @@ from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
-from unbraid.solvers.iterates import StartingSolver
+from unbraid.solvers.iterates import Iterates, StartingSolver
+from unbraid.solvers.surroundings import alive_branches
 from unbraid.solvers.translate import GivenModel
 
 FEW_STEPS = 20
@@ -44,23 +46,69 @@ def check_fit(problem: Problem, request: Request) -> None:
     check_plan(problem, request)
 
 
-def fit_rank(problem: Problem, request: Request, session: Session) -> Fit:
-    """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked."""
+def fit_rank(problem: Problem, request: Request, session: Session, *, again: bool = True) -> Fit:
+    """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked.
+
+    `again`: where data do not support all of them, whether a search for as many as they do follows.
+    """
     lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
     usable = sizes.problem(problem.on(session.client))
     counting = usable.counting()
     case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
     setup = Setup.of(case)
-    found = session.run_all(setup.stages(session))
-    found = session.run(MeasureOnAllSamples(setup.levels, setup.solver), found)  # also where something cut it short
-    fit = case.conclude(setup.levels.lift_all(found))
+    found = setup.run(session)
+    if again:
+        found = search_for_fewer(case, found, session)
+    fit = case.conclude(found)
     told = session.told_of_losses(lost, case.problem)
     notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
+
+
+def search_for_fewer(case: Case, found: Found, session: Session) -> Found:
+    """What was found, or what searches for as many branches as it supports found, while their scores are better.
+
+    A search for too many branches ends in minima in which some of them share what belongs to one, and leaving branches
+    out does not always lead from there to the best model of fewer.
+    """
+    request, rank = case.request, case.request.rank_used
+    shared = request.constraint is None or isinstance(request.constraint, Constraint)
+    while shared and request.init is None and found.cut is None and found.smoothing is not None:
+        fewer = found.smoothing.supported
+        if not 0 < fewer < request.rank_used:
+            break
+        request = replace(request, rank=fewer)
+        other = Setup.of(replace(case, request=request)).run(session)
+        if other.cut is not None:
+            return replace(found, cut=other.cut)
+        if other.smoothing is not None and not other.smoothing.score < found.smoothing.score:
+            break
+        found = padded(other, found.best.best, rank)
+    return found
+
+
+def padded(found: Found, larger: Iterates, rank: int) -> Found:
+    """What was found, with branches of zero beside it so that there are `rank`, in directions of a larger model."""
+    run, one = found.best, found.best.best
+    r = one.W0.shape[1]
+    more, which = rank - r, np.concatenate([np.arange(r), np.zeros(rank - r, dtype=np.intp)])
+    idle = np.flatnonzero(~alive_branches(larger))[:more]
+    idle = np.concatenate([idle, np.arange(more - len(idle))])
+    best = Iterates(
+        np.concatenate([one.W0, larger.W0[:, idle]], axis=1),
+        np.concatenate([one.W1, np.zeros((*one.W1.shape[:2], more))], axis=2),
+        one.placement.select((slice(None), which)),
+        np.concatenate([one.a, np.zeros((1, more, one.a.shape[-1]))], axis=1),
+        None if one.reach is None else one.reach[:, which],
+    )
+    smoothing = found.smoothing
+    if smoothing is not None:
+        smoothing = replace(smoothing, freedom=np.concatenate([smoothing.freedom, np.zeros(more)]))
+    return replace(found, runs=(replace(run, best=best),), starts=found.every_start, smoothing=smoothing)
 
 
 def numbered_as_given(notes: Sequence[str], problem: Problem) -> list[str]:
@@ -93,6 +141,12 @@ class Setup:
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
         may_thin, compress = method.polish is not None, request.compression_used
         return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress))
+
+    def run(self, session: Session) -> Found:
+        """All stages, and what they found as models of the samples themselves."""
+        found = session.run_all(self.stages(session))
+        found = session.run(MeasureOnAllSamples(self.levels, self.solver), found)  # also where something cut it short
+        return self.levels.lift_all(found)
 
     def stages(self, session: Session) -> list[Stage]:
         """The stages in their order: search, polish, larger versions of the samples, smoothing, continuation."""

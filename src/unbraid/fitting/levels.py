@@ -74,11 +74,6 @@ class Levels:
             notes.append(f"The search looked at {SEARCH_SAMPLES:,} of {samples.size:,} samples; the fit is to all.")
         return cls(tuple(every), tuple(notes))
 
-    @property
-    def searched(self) -> SampleSet:
-        """The samples that the search sees."""
-        return self.every[0].samples
-
     def lift(self, iterates: Iterates, k: int) -> Iterates:
         """Models of level k as models of the next larger one."""
         here, above = self.every[k], self.every[k + 1]

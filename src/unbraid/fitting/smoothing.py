@@ -50,8 +50,8 @@ HOPEFUL = 0.25
 class ChooseSmoothing:
     """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`.
 
-    `solver` has the `basis` with weak smoothing. A run that is exact already stays as it is, in the basis of the
-    search.
+    `solver` has the `basis` with weak smoothing. A run that is exact already, or not finite, stays as it is,
+    in the basis of the search.
     """
 
     levels: Levels
@@ -126,7 +126,7 @@ class ChooseSmoothing:
     def settle(self, session: Session, found: Found) -> Found:
         """The last steps: directions and strengths stay, so that knots end on the final inputs."""
         steps, run = self.steps_at(found.level), found.best
-        coupling = steps.balanced(run.best, self.solver.coupling)
+        coupling = steps.balanced(steps.solver.linearised(run.best), self.solver.coupling)
         final = replace(steps.solver, coupling=coupling, directions_fixed=True, place_knots_at=frozenset())
         stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.max_seconds)
         span = ProgressSpan("smooth", before=STEPS)
@@ -152,7 +152,7 @@ class Standing:
     @np.errstate(all="ignore")
     def of(cls, steps: SmoothingSteps, iterates: Iterates) -> Standing:
         """The standing of a model at the λ that belongs to it."""
-        coupling = steps.balanced(iterates, steps.solver.coupling)
+        coupling = steps.balanced(steps.solver.linearised(iterates), steps.solver.coupling)
         solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
         around = Surroundings.of(solver, solver.linearised(iterates))
         equations = count_equations(data)

@@ -2,7 +2,7 @@ r"""Strengths of quadratic penalties by restricted likelihood: the extended Fell
 
 Around a point, a fit minimises in changes δ of all its unknowns
 
-    misfit - 2 descentᵀ δ + δᵀ N δ + Σ_j Σ_p s_jp ‖R_jp (a_j + δ_j)‖²,
+    misfit - 2 gᵀ δ + δᵀ N δ + Σ_j Σ_p s_jp ‖R_jp (a_j + δ_j)‖²,
 
 a_j (K,) being the coefficients of branch j, δ_j their changes, and R_jp (k_p, K) the root of its p-th penalty. Read as
 a Bayesian model, with noise of variance σ² and a prior of precision Σ_p s_jp R_jpᵀ R_jp / σ² for a_j, the strengths

@@ -40,7 +40,9 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     in_vain, rank = 0, 0
     while in_vain < IN_VAIN and rank < most_branches(problem):
         rank += 1
-        fit = fit_unless_interrupted(partial(fit_rank, seen, replace(quick, rank=rank), session.anew()), best)
+        fit = fit_unless_interrupted(
+            partial(fit_rank, seen, replace(quick, rank=rank), session.anew(), again=False), best
+        )
         if fit.status in CUTS:
             best = fit if best is None else replace(best, status=fit.status)
             break
@@ -78,13 +80,17 @@ def reason_for(fit: Fit, tried: int) -> str:
 
 
 def score_of(fit: Fit) -> float:
-    """The score of a fit; fits that are exact, as far as one can tell, have the lowest."""
-    values = 0.0 if fit.output_errors is None else float(np.nanmax(fit.output_errors)) / 100.0
+    """The score of a fit: the lowest there is of one that is exact, as far as one can tell, the highest of one without.
+
+    Those are fits to very few samples, to a single point, or to what is not finite.
+    """
+    values = 0.0 if fit.output_errors is None else float(np.nanmax(fit.output_errors, initial=0.0)) / 100.0
     slopes = 0.0 if fit.jacobian_error is None else fit.jacobian_error
-    exact = fit.smoothing is None or max(values**2, slopes) < EXACT
-    return -np.inf if exact or fit.smoothing is None else fit.smoothing.score
+    if max(values**2, slopes) < EXACT:
+        return -np.inf
+    return np.inf if fit.smoothing is None else fit.smoothing.score
 
 
 def most_branches(problem: Problem) -> int:
-    """The largest rank to try: with straight branches it still has half as many unknowns as there are numbers."""
+    """The largest rank to try: with straight branches it has at most half as many unknowns as there are numbers."""
     return max(1, min(MOST_RANKS, problem.known.entries // (2 * (problem.n + problem.m))))

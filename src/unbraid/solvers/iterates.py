@@ -48,7 +48,7 @@ class Measure(NamedTuple):
 
     @property
     def judged_by(self) -> Array:
-        """The criterion."""
+        """The criterion, or the objective where there is none."""
         return self.objective if self.criterion is None else self.criterion
 
 

@@ -75,6 +75,10 @@ class Linearised(Batch):
 
     def misfits(self) -> tuple[Array, Array]:
         """‖J - Ĵ‖² and ‖F - F̂‖², (B,) each, from residuals, so exact to their own last digits."""
+        return self._misfits
+
+    @cached_property
+    def _misfits(self) -> tuple[Array, Array]:
         return self.samples.sum(block_misfits, self.evaluated, self._means, width=self._rank)
 
     @cached_property
@@ -90,7 +94,7 @@ class Linearised(Batch):
     def with_penalty(self, placement: Placement) -> Linearised:
         """The same models with another penalty: nothing of what has been summed over samples is summed again."""
         other = replace(self, iterates=replace(self.iterates, placement=placement))
-        kept = ("evaluated", "_means", "data_descent", "data_matrix")
+        kept = ("evaluated", "_means", "_misfits", "data_descent", "data_matrix")
         vars(other).update({name: vars(self)[name] for name in kept if name in vars(self)})
         return other
 

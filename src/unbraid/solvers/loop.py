@@ -69,10 +69,12 @@ class Record:
     ended: dict[int, tuple[Iterates, float, Status]] = field(default_factory=dict)
     history: list[tuple[IndexArray, Measure]] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
+    least: float = np.inf
 
     def add(self, active: IndexArray, current: Iterates, measure: Measure) -> None:
         """Enter a sweep."""
         self.history.append((active, measure))
+        self.least = float(np.fmin.reduce(measure.objective, initial=self.least))
         criterion = measure.judged_by
         if self.running is None:
             self.running = active, current, np.where(np.isfinite(criterion), criterion, np.inf)
@@ -105,8 +107,7 @@ class Record:
 
     def lowest(self) -> float:
         """The lowest objective so far."""
-        running = [] if self.running is None else list(self.running[2])
-        return float(min([*running, *(objective for _, objective, _ in self.ended.values())]))
+        return self.least
 
     def runs(self) -> list[Run]:
         """The books closed: one run per start."""

@@ -1,12 +1,13 @@
 r"""Gauss–Newton steps of penalised splines that choose how much to smooth as they go.
 
-Every step first chooses the strengths of the penalties anew, by one update towards the greatest restricted likelihood
-(`kernels.restricted_likelihood`), and λ so that values and Jacobians count by their noise, as the residuals show it,
+Every step chooses the strengths of the penalties anew, by one update towards the greatest restricted likelihood
+(`kernels.restricted_likelihood`), moves all unknowns, and sets λ for the next one so that values and Jacobians count by
+their noise, as the residuals show it,
 
-    λ = (‖J - Ĵ‖² / S n m) / (‖F - F̂‖² / S n),
+    λ = (‖J - Ĵ‖² / S n m) / (‖F - F̂‖² / S n).
 
-and then moves all unknowns. One update a step: strengths that run ahead of the other unknowns make branches vanish that
-are needed. The best iterate is the most likely one.
+One update a step: strengths that run ahead of the other unknowns make branches vanish that are needed. The best iterate
+is the most likely one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from unbraid.results.outcome import Event
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.gauss_newton import FIRST_DAMPING, GaussNewton
 from unbraid.solvers.iterates import Iterates, Measure
+from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
 COUPLINGS = (1e-6, 1e6)
@@ -38,14 +40,15 @@ MOST_DAMPED = 1.0
 class SmoothingState(Batch):
     """One model between two steps: `iterates`, how good they are, and the model that the step led to.
 
-    `objective` and `jacobian` (1,) are those of the iterates at their strengths and `coupling`, and `likelihood` (1,)
-    is their restricted likelihood to the power -2/E, E being how many numbers are fitted: like a variance.
+    `objective` and `jacobian` (1,) are those of the iterates at their strengths and the λ of the step; `coupling` is
+    the next one. `criterion` (1,) is their restricted likelihood to the power -2/E, E being how many numbers are fitted:
+    like a variance, the less the better.
     """
 
     iterates: Iterates
     objective: Array
     jacobian: Array
-    likelihood: Array
+    criterion: Array
     ahead: Iterates
     coupling: float
     damping: Array
@@ -62,7 +65,7 @@ class SmoothingSteps:
 
     def start(self, iterates: Iterates) -> SmoothingState:
         """Begin at a model whose penalties have strengths."""
-        coupling = self.balanced(iterates, self.solver.coupling)
+        coupling = self.balanced(self.solver.linearised(iterates), self.solver.coupling)
         nothing = np.full(1, np.inf)
         return SmoothingState(iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), 0)
 
@@ -79,30 +82,30 @@ class SmoothingSteps:
         before = solver.measured(at)
         stronger = replace(placement, strength=around.updated_strengths(placement.strength))
         tried = solver.attempt(solver.state_at(at.with_penalty(stronger), state.damping))
-        ahead = tried.there.iterates if tried.better[0] else replace(iterates, placement=stronger)
+        there = tried.there if tried.better[0] else at.with_penalty(stronger)
         return SmoothingState(
             iterates,
             before[1],
             before[0],
-            np.array([self.variance(around, state.coupling)]),
-            ahead,
-            self.balanced(ahead, state.coupling),
+            np.array([self.criterion(around, state.coupling)]),
+            there.iterates,
+            self.balanced(there, state.coupling),
             np.minimum(tried.damping, MOST_DAMPED),
             state.steps + 1,
         ), []
 
-    def variance(self, around: Surroundings, coupling: float) -> float:
+    def criterion(self, around: Surroundings, coupling: float) -> float:
         """The restricted likelihood of a model to the power -2/E."""
         data = self.solver.samples
         values = data.entries.values * data.has_jacobians
         return float(np.exp((around.deviance() - values * np.log(coupling)) / count_equations(data)))
 
-    def balanced(self, iterates: Iterates, coupling: float) -> float:
+    def balanced(self, at: Linearised, coupling: float) -> float:
         """λ from the residuals of a model; what it was where it is given, or there are values or Jacobians only."""
         data = self.solver.samples
         if not (self.coupling_open and data.has_jacobians and data.has_values):
             return coupling
-        jacobian, values = (float(one[0]) for one in self.solver.linearised(iterates).misfits())
+        jacobian, values = (float(one[0]) for one in at.misfits())
         each = jacobian * data.entries.values / max(data.entries.jacobians, 1)
         least, most = COUPLINGS
         return most if each >= most * values else max(each / values, least)
@@ -110,7 +113,7 @@ class SmoothingSteps:
     def measure(self, state: SmoothingState) -> Measure:
         """The objective of the iterates, and the criterion that the best of them are known by."""
         scale = self.solver.samples.norm
-        return Measure(state.objective / scale, state.jacobian / scale, state.likelihood)
+        return Measure(state.objective / scale, state.jacobian / scale, state.criterion)
 
     def may_converge(self, state: SmoothingState) -> BoolArray | bool:
         """Whether there were steps enough."""

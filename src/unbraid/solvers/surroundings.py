@@ -37,7 +37,7 @@ class Surroundings:
     known
         What is known of each part's unknowns with the strengths that the model has.
     alive
-        (r,), the numbers of the branches that are not zero.
+        (alive,), the numbers of the branches that are not zero.
     T
         (alive, K, k), a_j = T_j z.
     strengths
@@ -104,13 +104,8 @@ class Surroundings:
 
     @property
     def variance(self) -> float:
-        """σ², the variance of the noise of an equation: of a Jacobian's entry, or √λ times that of a value."""
+        """σ², the variance of the noise of an equation: of a Jacobian's entry, or λ times that of a value."""
         return float(np.mean([one.variance for one in self.known])) if self.known else np.nan
-
-    @property
-    def equations(self) -> float:
-        """How many numbers are fitted."""
-        return self.parts[0].equations if self.parts else np.nan
 
     @property
     def misfit(self) -> float:
@@ -134,7 +129,7 @@ class Surroundings:
         return result
 
     def losses(self) -> Array:
-        """What the objective would lose without each branch, all else following to first order: (alive,)."""
+        """By how much the objective would grow without each branch, all else following to first order: (alive,)."""
         losses = []
         for part, _, one in self._by_part():
             for places, z in zip(part.places, part.a, strict=True):
