@@ -41,8 +41,8 @@ class SmoothingState(Batch):
     """One model between two steps: `iterates`, how good they are, and the model that the step led to.
 
     `objective` and `jacobian` (1,) are those of the iterates at their strengths and the λ of the step; `coupling` is
-    the next one. `criterion` (1,) is their restricted likelihood to the power -2/E, E being how many numbers are fitted:
-    like a variance, the less the better.
+    the next one. `criterion` (1,) is their restricted likelihood to the power -2/E, E being how many numbers are
+    fitted: like a variance, the less the better.
     """
 
     iterates: Iterates
