@@ -42,6 +42,8 @@ class Case:
         summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
         status = ending(problem, best.status if found.cut is None else found.cut)
         smoothing = found.smoothing
+        constrained = any(one is not None for one in request.constraints)
+        shown = Shown(model, jacobian_error, output_errors, smoothing, constrained)
         unknowns = request.unknowns(problem) if smoothing is None else round(float(smoothing.freedom.sum()))
         return Fit(
             model=model,
@@ -55,9 +57,7 @@ class Case:
             method=method.name,
             basis=basis,
             constraints=request.constraints,
-            notes=notes_on(
-                problem, unknowns, summaries, status, Shown(model, jacobian_error, output_errors, smoothing)
-            ),
+            notes=notes_on(problem, unknowns, summaries, status, shown),
             problem=problem,
             asked=request,
             smoothing=smoothing,

@@ -223,6 +223,11 @@ def keep_enough(weights: Array, least: int) -> Array:
 
 def weighted(problem: Problem, weights: Array) -> Problem:
     """The problem with its weights times (S,) others; in memory, of the samples that have any."""
+    return problem if np.all(weights == 1.0) else reweighted(problem, weights).counting()
+
+
+def reweighted(problem: Problem, weights: Array) -> Problem:
+    """The problem with its weights times (S,) others, all samples in their places."""
     if np.all(weights == 1.0):
         return problem
     kept: dict[str, Any] = {one.name: getattr(problem, one.name) for one in fields(SampleArrays)}
@@ -231,7 +236,7 @@ def weighted(problem: Problem, weights: Array) -> Problem:
         arrays = align({name: kept[name] for name in ARRAYS if kept[name] is not None})
         names = problem.input_names, problem.output_names
         kept.update(arrays, home=Chunks(arrays, partial(block_of, names, problem.whole)))
-    return Problem.unchecked(SampleArrays(**kept)).counting()
+    return Problem.unchecked(SampleArrays(**kept))
 
 
 @dataclass(frozen=True)
@@ -262,7 +267,8 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
     Errors are those of the samples that have any weight, with the weights that the problem has.
     """
     problem, request, fit, first = verdict.problem, verdict.request, found.fit, found.first
-    kept = weighted(problem, (verdict.weights > 0.0).astype(np.float64))
+    has_any = (verdict.weights > 0.0).astype(np.float64)
+    kept = weighted(problem, has_any)
     with np.errstate(over="ignore", invalid="ignore"):
         jacobian_error, output_errors = errors_on(kept, fit.model)
     on_starts = [] if fit is first or left_out(fit.model) else notes_on_starts(first.starts, first.status)
@@ -274,7 +280,7 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
         output_errors=output_errors,
         starts=first.starts,
         notes=with_contradiction_first((*verdict.notes(fit.model), *notes)),
-        problem=problem,
+        problem=reweighted(problem, has_any),  # diagnostics and reports leave out what the fit left out
         asked=request,
         seconds=session.seconds(),
     )

@@ -8,7 +8,8 @@ is left out, where that makes the score
 
 smaller: E is how many numbers are fitted, E_F how many of them are values, and edf the degrees of freedom of the whole
 fit, directions among them. With γ = 2, of the ranks of a model whose every branch is smoothed already, it chose the
-right one where γ = 1 and 1.4 kept branches of noise.
+right one where γ = 1 and 1.4 kept branches of noise. Where the run has a better score as it came, all its unknowns
+counted, it stays as it was.
 """
 
 from __future__ import annotations
@@ -64,14 +65,19 @@ class ChooseSmoothing:
         """Strengths, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
         if not EXACT_OBJECTIVE <= found.best.objective < np.inf:
             return found
-        found = session.run(self.smooth, found)
+        polished, found = found, session.run(self.smooth, found)
         if found.basis is None:
             return found
         while found.cut is None:
             before, found = found, session.run(self.leave_one_out, found)
             if np.array_equal(alive_branches(found.best.best), alive_branches(before.best.best)):
                 break
-        return found if found.cut is not None else session.run(self.settle, found)
+        if found.cut is None:
+            found = session.run(self.settle, found)
+        if found.cut is not None or found.smoothing is None:
+            return found
+        plain = plain_score(self.steps_at(found.level), polished.best.best)
+        return found if found.smoothing.score <= plain else polished  # too rough for these penalties, or knots
 
     def steps_at(self, level: int) -> SmoothingSteps:
         """The solver on the samples of a level."""
@@ -181,6 +187,19 @@ class Standing:
         total, own = float(freedom.sum()), float(freedom[self.least()])
         before = score_of(self.around.misfit, total, self.equations)
         return self.score - before + score_of(self.around.misfit + losses.min(), total - own, self.equations)
+
+
+@np.errstate(all="ignore")
+def plain_score(steps: SmoothingSteps, iterates: Iterates) -> float:
+    """The score of a model without penalties, all of whose unknowns are free."""
+    at = steps.solver.linearised(iterates)
+    coupling, data = steps.balanced(at, steps.solver.coupling), steps.solver.samples
+    (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
+    jacobian, values = (float(one[0]) for one in at.misfits())
+    equations = count_equations(data)
+    score = score_of(jacobian + coupling * values, float(r * (n - 1 + m - 1 + K - 1)), equations)
+    both = data.has_jacobians and data.has_values
+    return score - data.entries.values / equations * math.log(coupling) if both else score
 
 
 def score_of(misfit: float, freedom: float, equations: int) -> float:

@@ -91,7 +91,8 @@ class Fit:
     notes
         Anything else worth knowing, in sentences.
     problem
-        The samples as they were given, those of weight 0 among them; None where they were dropped, as by
+        The samples as they were given, those of weight 0 among them, and with weight 0 those that ``loss="huber"`` left
+        out; None where they were dropped, as by
         `without_problem`.
     asked
         The arguments of `decouple`, to repeat the fit; None where it came about in another way.

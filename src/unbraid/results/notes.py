@@ -23,6 +23,8 @@ UNEXPLAINED = 100.0 * 0.5**0.5
 """An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
 CONTRADICTED = 130.0
 """An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
+LEFT_BY_SHAPE = 10.0
+"""An output error, in %, above which a constraint is worth a second look."""
 GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 """An Error(J) below and an output error in % above these do not go together."""
 
@@ -34,6 +36,7 @@ class Shown(NamedTuple):
     jacobian_error: float | None
     output_errors: Array | None
     smoothing: Smoothing | None = None
+    constrained: bool = False
 
     @property
     def superfluous(self) -> list[int]:
@@ -58,7 +61,8 @@ def notes_on(
             notes_on_data(problem, status),
             notes_on_unknowns(problem, coefficients, shown),
             [] if causes else errors,
-            notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
+            [] if causes else notes_on_shape(shown),
+            [] if causes else notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
         )
         for note in notes
     )
@@ -113,6 +117,13 @@ def notes_on_unknowns(problem: Problem, coefficients: int, shown: Shown) -> Iter
         f"There are {coefficients} {used} for {numbers} numbers, so small errors on the samples say little "
         f"about new points: use {smaller}fewer branches{',' if smaller else ''} or more samples."
     )
+
+
+def notes_on_shape(shown: Shown) -> Iterator[str]:
+    """A note where a shape was asked for, and much is left unexplained: it may be the shape that the data lack."""
+    worst = 0.0 if shown.output_errors is None else float(np.nanmax(shown.output_errors, initial=0.0))
+    if shown.constrained and worst > LEFT_BY_SHAPE:
+        yield f"A shape was asked for, and an error of {worst:.2g} % is left: fit without the constraint, and compare."
 
 
 def notes_on_branches(shown: Shown) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Smoothing that counts the freedom of all unknowns makes fits of different ranks comparable by their score
 (`results.smoothing`), without holding samples out: one fit a rank, from one branch upwards, until further ones bring
-nothing. What a fit leaves out itself, because data do not support it, ends the search at once.
+nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
             best, in_vain = fit, 0
         else:
             in_vain += 1
-        if score_of(fit) == -np.inf or (fit.smoothing is not None and fit.smoothing.supported < rank):
+        if score_of(fit) == -np.inf:
             break
     assert best is not None
     if best.status not in CUTS:
@@ -58,7 +58,7 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         final = replace(request, rank=branches)
         check_fit(problem, final)
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
-    notes = (reason_for(best, rank), *best.notes)
+    notes = (reason_for(best, rank, rank == most_branches(problem)), *best.notes)
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
 
 
@@ -68,15 +68,19 @@ def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
     return attempt(work, lambda: kept, safe=kept is not None)
 
 
-def reason_for(fit: Fit, tried: int) -> str:
-    """Why the rank of a fit is what it is, after so many were tried."""
-    rank = fit.model.rank
+def reason_for(fit: Fit, tried: int, all_tried: bool) -> str:
+    """Why the rank of a fit is what it is, after so many were tried, or all that so many samples allow."""
+    rank = fit.model.rank if fit.smoothing is None else fit.smoothing.supported
     if fit.status in CUTS:
         how = "Interrupted" if fit.status is Status.INTERRUPTED else "Out of time"
         return f"{how} while rank {tried} was tried: rank {rank} is the best until then."
     if score_of(fit) == -np.inf:
         return f"Rank {rank} fits the samples to 0.01 % or better, so no further branch is needed."
-    return f"Rank {rank} is what the data support: ranks 1 to {tried} were fitted, and more branches bring nothing."
+    several = f"ranks 1 to {tried} were fitted" if tried > 1 else "rank 1 was fitted"
+    if score_of(fit) == np.inf:
+        return f"Rank {rank}: {several}, and so few samples do not tell whether more branches are needed."
+    nothing = "with so few samples no more are tried" if all_tried else "more branches bring nothing"
+    return f"Rank {rank} is what the data support: {several}, and {nothing}."
 
 
 def score_of(fit: Fit) -> float:
