@@ -10,7 +10,8 @@ most `REACH` of the domain, below which the standard deviation of b is at most `
 and nowhere more than `RISK` of the heights that the branch covers inside; from there on the branch is linear. The
 second bound is for steep polynomials, which a few samples far out, or branches too stiff for what they are to follow,
 leave behind: a small doubt about a large number. It is lowered where branches nearly cancel each other, so that outputs
-cover less than the branches do. What is not finite, or not determined by the data, is not followed.
+cover less than the branches do. What is not finite, or not determined by the data, is not followed, and nothing is
+beyond the end of a long tail (`kernels.knots`), where samples are few and far between.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from unbraid.fitting.levels import Levels
 from unbraid.fitting.session import Found, Session
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.decompositions import some_inverse
+from unbraid.kernels.knots import bulk_of
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -86,7 +88,9 @@ def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
     kind = 0 if isinstance(iterates.placement, PlacedSmoothing) else 1
     known = (np.cumsum(variance, axis=-1) <= DOUBT[kind] ** 2 * size) & (size > 0.0)
     known &= np.maximum.accumulate(variance, axis=-1) <= (RISK[kind] * heights * outputs_share(solver, iterates)) ** 2
-    return np.asarray(np.max(np.where(known, share, 0.0), axis=-1)[None])
+    center, half = bulk_of(np.sort(solver.samples.inputs_for_knots(iterates.W0)[0], axis=-1))
+    in_tail = np.stack([ends[:, 0] < center - half, ends[:, 1] > center + half], axis=-1)
+    return np.asarray(np.where(in_tail, 0.0, np.max(np.where(known, share, 0.0), axis=-1))[None])
 
 
 def outputs_share(solver: GaussNewton, iterates: Iterates) -> float:

@@ -24,7 +24,7 @@ from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
 from unbraid.fitting.session import Found, Session, Stage
-from unbraid.fitting.smoothing import ChooseSmoothing
+from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -85,7 +85,7 @@ def search_for_fewer(case: Case, found: Found, session: Session) -> Found:
         other = Setup.of(replace(case, request=request)).run(session)
         if other.cut is not None:
             return replace(found, cut=other.cut)
-        if other.smoothing is not None and not other.smoothing.score < found.smoothing.score:
+        if other.smoothing is not None and not other.smoothing.score < found.smoothing.score + SLIGHT:
             break
         found = padded(other, found.best.best, rank)
     return found

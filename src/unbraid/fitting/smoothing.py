@@ -43,6 +43,8 @@ FIRST_STRENGTH = 2e-3
 """Strengths that the choice begins with, a sample: all penalties act at once."""
 GAMMA = 2.0
 """γ, what a degree of freedom counts where a branch is left out."""
+SLIGHT = 0.02
+"""Of two models whose scores, logarithms of variances, differ by less than this, the one of fewer branches is kept."""
 HOPEFUL = 0.25
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
 
@@ -68,10 +70,7 @@ class ChooseSmoothing:
         polished, found = found, session.run(self.smooth, found)
         if found.basis is None:
             return found
-        while found.cut is None:
-            before, found = found, session.run(self.leave_one_out, found)
-            if np.array_equal(alive_branches(found.best.best), alive_branches(before.best.best)):
-                break
+        found = self.leave_out(session, found)
         if found.cut is None:
             found = session.run(self.settle, found)
         if found.cut is not None or found.smoothing is None:
@@ -96,8 +95,23 @@ class ChooseSmoothing:
             return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
 
+    def leave_out(self, session: Session, found: Found) -> Found:
+        """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
+        best, score = found, self.score(found)
+        while found.cut is None:
+            before, found = found, session.run(self.leave_one_out, found)
+            if np.array_equal(alive_branches(found.best.best), alive_branches(before.best.best)):
+                break
+            if (now := self.score(found)) < score + SLIGHT:
+                best, score = found, min(now, score)
+        return best if found.cut is None else replace(best, cut=found.cut)
+
+    def score(self, found: Found) -> float:
+        """The score of the best run."""
+        return Standing.of(self.steps_at(found.level), found.best.best).score
+
     def leave_one_out(self, session: Session, found: Found) -> Found:
-        """The best run without its least branch, where that is better; else what was found."""
+        """The best run without its least branch, unless that is hopeless."""
         steps, run = self.steps_at(found.level), found.best
         standing = Standing.of(steps, run.best)
         if not standing.expected() - standing.score <= HOPEFUL:  # nor where both are infinite
@@ -106,10 +120,7 @@ class ChooseSmoothing:
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
         after = self.drive(session, steps, lambda: fewer, run, span, FEWER_STEPS)
         cut = cut_of([after])
-        if cut is not None:
-            return replace(found, cut=cut)
-        better = Standing.of(steps, after.best).score < standing.score
-        return replace(found, runs=(after,)) if better else found
+        return replace(found, cut=cut) if cut is not None else replace(found, runs=(after,))
 
     def drive(
         self,
