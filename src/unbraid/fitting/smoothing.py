@@ -31,11 +31,12 @@ from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
-from unbraid.solvers.smoothing_steps import SmoothingSteps
+from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, alive_branches, count_equations
 
-STEPS, FEWER_STEPS, LAST_STEPS = 60, 30, 20
-"""Steps while strengths are chosen, after a branch was left out, and with directions and strengths that stay."""
+STEPS, FEWER_STEPS, FOLLOWING, LAST_STEPS = 60, 40, 10, 20
+"""Steps while strengths are chosen; after a branch was left out, of which in some the others follow first; and with
+directions and strengths that stay."""
 AT_REST, RESOLVED = 0.05, 1e-6
 """Strengths have been chosen where minus twice the logarithm of the likelihood changes by less than this, or by less
 than so much for each number that is fitted."""
@@ -86,14 +87,18 @@ class ChooseSmoothing:
         """The best run in the basis, with strengths chosen from the data."""
         steps, run = self.steps_at(found.level), found.best
 
-        def begin() -> Iterates:
-            strength = np.full((1, run.best.W0.shape[1], PENALTIES), FIRST_STRENGTH * steps.solver.samples.size)
-            return with_strengths(steps.solver.placed_anew(in_one_order(run.best)), strength)
+        def begin() -> SmoothingState:
+            return steps.start(self.at_first(steps.solver.placed_anew(in_one_order(run.best)), steps))
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
             return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
+
+    def at_first(self, iterates: Iterates, steps: SmoothingSteps) -> Iterates:
+        """Models with the strengths that the choice begins with: others may be far off, and make branches vanish."""
+        shape = (*iterates.W0.shape[:2], PENALTIES)
+        return with_strengths(iterates, np.full(shape, FIRST_STRENGTH * steps.solver.samples.size))
 
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
@@ -116,9 +121,9 @@ class ChooseSmoothing:
         standing = Standing.of(steps, run.best)
         if not standing.expected() - standing.score <= HOPEFUL:  # nor where both are infinite
             return found
-        fewer = without_branch(run.best, standing.least())
+        fewer = self.at_first(without_branch(run.best, standing.least()), steps)
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
-        after = self.drive(session, steps, lambda: fewer, run, span, FEWER_STEPS)
+        after = self.drive(session, steps, lambda: steps.start(fewer, FOLLOWING), run, span, FEWER_STEPS)
         cut = cut_of([after])
         return replace(found, cut=cut) if cut is not None else replace(found, runs=(after,))
 
@@ -126,7 +131,7 @@ class ChooseSmoothing:
         self,
         session: Session,
         steps: SmoothingSteps,
-        begin: Callable[[], Iterates],
+        begin: Callable[[], SmoothingState],
         run: Run,
         span: ProgressSpan,
         most: int,
@@ -134,7 +139,7 @@ class ChooseSmoothing:
         """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
         stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.max_seconds)
-        [after] = session.loop(steps, lambda: steps.start(begin()), stopping, span)
+        [after] = session.loop(steps, begin, stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
         status = run.status if cut is None and not after.status.converged else after.status

@@ -63,11 +63,13 @@ class SmoothingSteps:
     solver: GaussNewton
     coupling_open: bool
 
-    def start(self, iterates: Iterates) -> SmoothingState:
-        """Begin at a model whose penalties have strengths."""
+    def start(self, iterates: Iterates, at_first: int = 0) -> SmoothingState:
+        """Begin at a model whose penalties have strengths, which stay for some steps `at_first`."""
         coupling = self.balanced(self.solver.linearised(iterates), self.solver.coupling)
         nothing = np.full(1, np.inf)
-        return SmoothingState(iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), 0)
+        return SmoothingState(
+            iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), -at_first
+        )
 
     def step(self, state: SmoothingState) -> tuple[SmoothingState, list[tuple[int, Event]]]:
         """Strengths anew, one damped step, and λ anew."""
@@ -80,7 +82,8 @@ class SmoothingSteps:
         at = solver.linearised(iterates)
         around = Surroundings.of(solver, at)
         before = solver.measured(at)
-        stronger = replace(placement, strength=around.updated_strengths(placement.strength))
+        strength = placement.strength if state.steps < 0 else around.updated_strengths(placement.strength)
+        stronger = replace(placement, strength=strength)
         tried = solver.attempt(solver.state_at(at.with_penalty(stronger), state.damping))
         there = tried.there if tried.better[0] else at.with_penalty(stronger)
         return SmoothingState(
