@@ -36,6 +36,15 @@ def expansion(D: Array, y: Array, strengths: Array) -> Expansion:
     return Expansion(D.T @ D, misfit, float(len(y)), places, x[: 2 * K].reshape(2, K), PENALISED)
 
 
+def after_updates(D: Array, y: Array, times: int) -> tuple[Expansion, Array]:
+    """The regression before the last of so many updates from strengths of one, and the strengths after it."""
+    strengths = np.ones((2, 3))
+    for _ in range(times):
+        fit = expansion(D, y, strengths)
+        strengths = update(fit, strengths, condition(fit, strengths))
+    return fit, strengths
+
+
 def deviance_of(D: Array, y: Array, strengths: Array) -> float:
     """Minus twice the restricted log-likelihood of y = X b + Z c + noise, c standard normal, with σ² profiled out."""
     C = PENALISED.stacked(strengths)
@@ -82,10 +91,7 @@ def test_freedom_is_the_trace_of_what_makes_fits_of_data(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_updates_lead_to_the_greatest_likelihood(seed: int) -> None:
     D, y = regression(seed)
-    strengths = np.ones((2, 3))
-    for _ in range(300):
-        fit = expansion(D, y, strengths)
-        strengths = update(fit, strengths, condition(fit, strengths))
+    _, strengths = after_updates(D, y, 300)
     best = min(
         optimize.minimize(
             lambda x: deviance_of(D, y, np.exp(np.clip(x, -25, 25)).reshape(2, 3)), begin, method="Nelder-Mead"
@@ -98,10 +104,7 @@ def test_updates_lead_to_the_greatest_likelihood(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_data_do_not_support_uses_no_freedom(seed: int) -> None:
     D, y = regression(seed)
-    strengths = np.ones((2, 3))
-    for _ in range(100):
-        fit = expansion(D, y, strengths)
-        strengths = update(fit, strengths, condition(fit, strengths))
+    fit, strengths = after_updates(D, y, 100)
     used = condition(fit, strengths).freedom[: 2 * K].reshape(2, K).sum(axis=-1)
     assert used[0] > 8.0
     assert used[1] < 4.0  # the constant, which no penalty sees, and what noise looks like
@@ -109,10 +112,7 @@ def test_what_data_do_not_support_uses_no_freedom(seed: int) -> None:
 
 def test_exact_data_are_fitted_exactly() -> None:
     D, y = regression(0, noise=0.0)
-    strengths = np.ones((2, 3))
-    for _ in range(30):
-        fit = expansion(D, y, strengths)
-        strengths = update(fit, strengths, condition(fit, strengths))
+    fit, _ = after_updates(D, y, 30)
     assert fit.misfit < 1e-12 * np.sum(y**2)
 
 

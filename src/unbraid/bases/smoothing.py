@@ -34,7 +34,7 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.cross_validation import cross_validate, diagonalise
 from unbraid.kernels.decompositions import inverse, svd
 from unbraid.kernels.knots import breakpoints
-from unbraid.kernels.restricted_likelihood import Penalties
+from unbraid.kernels.restricted_likelihood import Penalties, stacked_roots
 
 LEAST_DEGREE = 3
 """Of splines with a penalty on their highest derivative: below it, on a second derivative that jumps."""
@@ -166,10 +166,7 @@ class PlacedSmoothing(PlacedSpline):
         return replace(self, strength=earlier.strength) if isinstance(earlier, PlacedSmoothing) else self
 
     def penalty_root(self) -> Array | None:
-        if self.strength is None:
-            return None
-        sizes = np.sqrt(self.strength)[..., None, None]
-        return np.concatenate([sizes[..., p, :, :] * root for p, root in enumerate(self.roots)], axis=-2)
+        return None if self.strength is None else stacked_roots(self.roots, self.strength)
 
     @property
     def roots(self) -> tuple[Array, Array, Array]:

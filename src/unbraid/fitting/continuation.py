@@ -111,9 +111,8 @@ def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
     """The covariance of the coefficients of each branch of a batch of one, with directions and W1 given: (r, K, K).
 
     It is σ² N⁻¹, N being the normal matrix of the coefficients; σ² is what is left of the data over the degrees of
-    freedom that are left, infinite where none are. Beyond the solver's
-    `dense_limit` each branch is looked at with the others given. Of penalised splines all unknowns are as uncertain as
-    they are (`solvers.surroundings`).
+    freedom that are left, infinite where none are. Beyond the solver's `dense_limit` each branch is looked at with the
+    others given. Of penalised splines directions and W1 are as uncertain as they are (`solvers.surroundings`).
     """
     at = solver.linearised(iterates)
     if isinstance(iterates.placement, PlacedSmoothing):

@@ -23,6 +23,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.smoothing import PENALTIES, PlacedSmoothing
+from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
@@ -88,7 +89,7 @@ class ChooseSmoothing:
         steps, run = self.steps_at(found.level), found.best
 
         def begin() -> SmoothingState:
-            return steps.start(self.at_first(steps.solver.placed_anew(in_one_order(run.best)), steps))
+            return steps.start(self.at_first(steps.solver.placed_anew(run.best), steps))
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
@@ -177,12 +178,9 @@ class Standing:
         coupling = steps.balanced(steps.solver.linearised(iterates), steps.solver.coupling)
         solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
         around = Surroundings.of(solver, solver.linearised(iterates))
-        equations = count_equations(data)
         branches, both = iterates.W0.shape[1], data.has_jacobians and data.has_values
-        score = score_of(around.misfit, float(around.freedom(branches).sum()), equations)
-        if both:
-            score -= data.entries.values / equations * math.log(coupling)
-        return cls(around, branches, equations, coupling if both else None, score)
+        score = score_at(data, coupling, around.misfit, float(around.freedom(branches).sum()))
+        return cls(around, branches, count_equations(data), coupling if both else None, score)
 
     @property
     def smoothing(self) -> Smoothing:
@@ -212,8 +210,13 @@ def plain_score(steps: SmoothingSteps, iterates: Iterates) -> float:
     coupling, data = steps.balanced(at, steps.solver.coupling), steps.solver.samples
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
     jacobian, values = (float(one[0]) for one in at.misfits())
+    return score_at(data, coupling, jacobian + coupling * values, float(r * (n - 1 + m - 1 + K - 1)))
+
+
+def score_at(data: SampleSet, coupling: float, misfit: float, freedom: float) -> float:
+    """The score of a model of the samples whose misfit was measured at a λ."""
     equations = count_equations(data)
-    score = score_of(jacobian + coupling * values, float(r * (n - 1 + m - 1 + K - 1)), equations)
+    score = score_of(misfit, freedom, equations)
     both = data.has_jacobians and data.has_values
     return score - data.entries.values / equations * math.log(coupling) if both else score
 
@@ -224,12 +227,6 @@ def score_of(misfit: float, freedom: float, equations: int) -> float:
     if not (left > 0.0 and np.isfinite(misfit)):
         return math.inf
     return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left)
-
-
-def in_one_order(iterates: Iterates) -> Iterates:
-    """The same models with their numbers in the same order in memory, wherever they come from: sums depend on it."""
-    W0, W1, a = (np.ascontiguousarray(one) for one in (iterates.W0, iterates.W1, iterates.a))
-    return replace(iterates, W0=W0, W1=W1, a=a)
 
 
 def without_branch(iterates: Iterates, j: int) -> Iterates:

@@ -80,8 +80,13 @@ class Penalties:
 
     def stacked(self, strengths: Array) -> Array:
         """The roots (r, Σ k_p, K) of all penalties of a branch together, with strengths (r, p)."""
-        sizes = np.sqrt(strengths)[..., None, None]
-        return np.concatenate([sizes[:, p] * R for p, R in enumerate(self.roots)], axis=-2)
+        return stacked_roots(self.roots, strengths)
+
+
+def stacked_roots(roots: Sequence[Array], strengths: Array) -> Array:
+    """The root (..., Σ k_p, K) of penalties with roots (..., k_p, K) and strengths (..., p) together."""
+    sizes = np.sqrt(strengths)[..., None, None]
+    return np.concatenate([sizes[..., p, :, :] * R for p, R in enumerate(roots)], axis=-2)
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,12 @@ from unbraid.fitting.session import CUTS, Session
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.interrupts import attempt
+from unbraid.selection.rule import EXACT
 
 MOST_RANKS = 20
 """The largest rank that is tried."""
 IN_VAIN = 2
 """So many ranks in a row that bring nothing end the search."""
-EXACT = 1e-8
-"""Relative squares of errors on the samples below which a fit is exact, as far as one can tell."""
 WORTH = 0.01
 """By how much a branch has to lower the score, the logarithm of a variance, to be worth having."""
 
