@@ -14,7 +14,15 @@ from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting.continuation import REACH, coefficient_covariances, outputs_share, supported_reaches
+from unbraid.fitting.continuation import (
+    DOUBT,
+    HEIGHTS,
+    REACH,
+    RISK,
+    coefficient_covariances,
+    outputs_share,
+    supported_reaches,
+)
 from unbraid.fitting.request import Continuing, Request
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
@@ -196,6 +204,38 @@ def test_covariances_without_penalty_are_those_of_least_squares() -> None:
         D = it.placement.select((0, j)).design(np.linspace(-0.5, 0.5, 9), 1)  # constants are left open
         block = expected.reshape(3, K, 3, K)[j, :, j]
         np.testing.assert_allclose(D @ found[j] @ D.T, D @ block @ D.T, rtol=1e-2, atol=1e-3 * np.abs(block).max())
+
+
+def departure(basis: Basis, it: Iterates, j: int, share: float, side: int, beyond: float) -> Array:
+    """By how much each coefficient of branch j moves it from its tangent, far beyond an end, with a reach: (K,)."""
+    placement = it.placement.select((0, j))
+    low, high = placement.domain()
+    u = (low, high)[side] + (-1.0, 1.0)[side] * beyond * (high - low)
+    both = [
+        [FittedBranch(basis, placement, unit, np.full(2, reach))(u) for unit in np.eye(basis.size)]
+        for reach in (share, 0.0)
+    ]
+    return np.subtract(*both).ravel()
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.02, 0.1])
+def test_reaches_are_the_largest_within_both_bounds(noise: float) -> None:
+    """By branches that are built and evaluated, one coefficient at a time."""
+    basis = ub.BSpline(6)
+    solver, it = a_point(basis, noise)
+    found, covariances = supported_reaches(solver, it)[0], coefficient_covariances(solver, it)
+    shares = np.linspace(0.0, REACH, HEIGHTS + 1)
+    for j, side in np.ndindex(3, 2):
+        placement, covariance = it.placement.select((0, j)), covariances[j]
+        heights = np.ptp(placement.evaluate(it.a[0, j], placement.at(np.linspace(*placement.domain(), HEIGHTS + 1))))
+        risk, doubt, size, supported = 0.0, 0.0, 0.0, 0.0
+        for share in shares[1:]:
+            near, far = (departure(basis, it, j, share, side, beyond) for beyond in (share, REACH))
+            doubt, size = doubt + near @ covariance @ near, size + (near @ it.a[0, j]) ** 2
+            risk = max(risk, far @ covariance @ far)
+            if doubt <= DOUBT[1] ** 2 * size and risk <= (RISK[1] * heights * outputs_share(solver, it)) ** 2:
+                supported = share
+        assert found[j, side] == supported
 
 
 def test_beyond_the_dense_limit_branches_are_looked_at_one_by_one() -> None:

@@ -6,12 +6,13 @@ At an end e of its domain a branch g departs from its tangent by
 
 where it goes on as its Taylor polynomial of degree q, the basis's `continued_degree`. That is linear in the
 coefficients a of the branch, so their covariance gives its variance. The polynomial is followed up to the largest h, at
-most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square,
-and nowhere more than `RISK` of the heights that the branch covers inside; from there on the branch is linear. The
-second bound is for steep polynomials, which a few samples far out, or branches too stiff for what they are to follow,
-leave behind: a small doubt about a large number. It is lowered where branches nearly cancel each other, so that outputs
-cover less than the branches do. What is not finite, or not determined by the data, is not followed, and nothing is
-beyond the end of a long tail (`kernels.knots`), where samples are few and far between.
+most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square;
+from there on the branch is linear, with the slope that it has there, so that at `REACH`, H of the domain, it departs
+from the tangent by b(h) + b'(h) (H - h). The standard deviation of that is to be at most `RISK` of the heights that the
+branch covers inside. This second bound is for steep polynomials, which a few samples far out, or branches too stiff for
+what they are to follow, leave behind: a small doubt about a large number. It is lowered where branches nearly cancel
+each other, so that outputs cover less than the branches do. What is not finite, or not determined by the data, is not
+followed, and nothing is beyond the end of a long tail (`kernels.knots`), where samples are few and far between.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ from unbraid.data.in_memory import Samples
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.session import Found, Session
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.decompositions import some_inverse
 from unbraid.kernels.knots import bulk_of
-from unbraid.kernels.quadratics import unit_diagonal
+from unbraid.kernels.quadratics import balanced_inverse
 from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates
@@ -36,10 +36,11 @@ from unbraid.solvers.surroundings import Surroundings, count_equations
 
 REACH = 0.125
 """How far beyond its domain, in shares of its length, a branch goes on as a polynomial at most."""
-DOUBT, RISK = (0.5, 0.15), (1e-2, 1e-3)
-"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most `DOUBT`, and one of
-at most `RISK` of the range of the branch's values, where branches do not cancel each other: of penalised splines, and
-of others, whose standard deviations know nothing of what their few knots cannot follow."""
+DOUBT, RISK = (0.5, 0.15), (3e-2, 3e-3)
+"""Extrapolate as a polynomial while its nonlinear part has a relative standard deviation of at most `DOUBT`, and what
+becomes of it at `REACH` one of at most `RISK` of the range of the branch's values, where branches do not cancel each
+other: of penalised splines, and of others, whose standard deviations know nothing of what their few knots cannot
+follow."""
 HEIGHTS = 32
 """Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
 RIDGE = 1e-12
@@ -77,17 +78,20 @@ def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
     share = np.linspace(0.0, REACH, HEIGHTS + 1)[1:]
     h = share * (np.diff(ends) * np.array([-1.0, 1.0]))[..., None]  # (r, 2, H)
     bends = np.zeros((*h.shape, a.shape[-1]))
+    farthest = np.zeros_like(bends)
     for k in range(2, solver.basis.continued_degree + 1):
-        bends += placement.design(ends, k)[..., None, :] * (h**k / math.factorial(k))[..., None]
-    bend = (bends @ a[:, None, :, None])[..., 0]
-    covariance = coefficient_covariances(solver, iterates)
-    variance = np.abs(np.sum((bends @ covariance[:, None]) * bends, axis=-1))
+        derivative = placement.design(ends, k)[..., None, :]
+        bends += derivative * (h**k / math.factorial(k))[..., None]
+        farthest += derivative * (h ** (k - 1) / math.factorial(k - 1) * (h[..., -1:] - h))[..., None]
+    farthest += bends
+    covariance = coefficient_covariances(solver, iterates)[:, None]
+    doubt, risk = (np.abs(np.sum((one @ covariance) * one, axis=-1)) for one in (bends, farthest))
     inside = ends[:, :1] + np.diff(ends) * np.linspace(0.0, 1.0, HEIGHTS + 1)
     heights = np.ptp(placement.evaluate(a, placement.at(inside)), axis=-1)[:, None, None]
-    size = np.cumsum(bend**2, axis=-1)
+    size = np.cumsum((bends @ a[:, None, :, None])[..., 0] ** 2, axis=-1)
     kind = 0 if isinstance(iterates.placement, PlacedSmoothing) else 1
-    known = (np.cumsum(variance, axis=-1) <= DOUBT[kind] ** 2 * size) & (size > 0.0)
-    known &= np.maximum.accumulate(variance, axis=-1) <= (RISK[kind] * heights * outputs_share(solver, iterates)) ** 2
+    known = (np.cumsum(doubt, axis=-1) <= DOUBT[kind] ** 2 * size) & (size > 0.0)
+    known &= np.maximum.accumulate(risk, axis=-1) <= (RISK[kind] * heights * outputs_share(solver, iterates)) ** 2
     center, half = bulk_of(np.sort(solver.samples.inputs_for_knots(iterates.W0)[0], axis=-1))
     in_tail = np.stack([ends[:, 0] < center - half, ends[:, 1] > center + half], axis=-1)
     return np.asarray(np.where(in_tail, 0.0, np.max(np.where(known, share, 0.0), axis=-1))[None])
@@ -123,9 +127,7 @@ def coefficient_covariances(solver: GaussNewton, iterates: Iterates) -> Array:
         N = at.normal_matrix()[0, :, coefficients, :, coefficients].reshape(1, r * K, r * K)
     else:
         N = at.branch_matrices()[:, 0, coefficients, 0, coefficients]
-    scale = unit_diagonal(N)
-    both = scale[..., None] * scale[..., None, :]
-    inverse = some_inverse(N * both + RIDGE * np.eye(N.shape[-1])) * both  # constants are not determined
+    inverse = balanced_inverse(N, RIDGE)  # constants are not determined
     blocks = inverse if len(inverse) == r else inverse.reshape(r, K, r, K)[every, :, every]
     freedom = np.sum(inverse * N)
     jacobian, values = at.misfits()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -29,6 +29,7 @@ from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
+from unbraid.runtime.interrupts import attempt
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, StartingSolver
@@ -67,6 +68,12 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, again: boo
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
+
+
+def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
+    """A further fit, or the best one there is where Ctrl-C comes before there is another."""
+    kept = None if best is None else replace(best, status=Status.INTERRUPTED)
+    return attempt(work, lambda: kept, safe=kept is not None)
 
 
 def search_for_fewer(case: Case, found: Found, session: Session) -> Found:

@@ -31,7 +31,7 @@ from unbraid.data.checks import ARRAYS, counted
 from unbraid.data.dask_arrays import Chunks, align
 from unbraid.data.problem import Problem, block_of
 from unbraid.data.sample_arrays import SampleArrays
-from unbraid.fitting.fit_rank import fit_rank
+from unbraid.fitting.fit_rank import fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import CUTS, Session
 from unbraid.kernels.arrays import Array
@@ -56,7 +56,6 @@ from unbraid.results.wild import (
     sizes_of,
     tails_of,
 )
-from unbraid.runtime.interrupts import attempt
 
 FULL, LESS, NOTHING = 4.0, 8.0, 20.0
 """Distances up to which a sample has its full weight, the weight of Huber's loss, and any weight."""
@@ -148,8 +147,7 @@ def settle(problem: Problem, fit: Fit, weights: Array, request: Request, session
 
 def fit_again(fit: Fit, problem: Problem, request: Request, session: Session) -> Fit:
     """A further fit, or the one there is where Ctrl-C comes before there is another."""
-    work = partial(fit_rank, problem, request, session)
-    return attempt(work, lambda: replace(fit, status=Status.INTERRUPTED), safe=True)
+    return fit_unless_interrupted(partial(fit_rank, problem, request, session), fit)
 
 
 def screen(problem: Problem) -> Array:

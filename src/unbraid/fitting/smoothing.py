@@ -33,7 +33,7 @@ from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
-from unbraid.solvers.surroundings import Surroundings, alive_branches, count_equations
+from unbraid.solvers.surroundings import Surroundings, count_equations
 
 STEPS, FEWER_STEPS, FOLLOWING, LAST_STEPS = 60, 40, 10, 20
 """Steps while strengths are chosen; after a branch was left out, of which in some the others follow first; and with
@@ -72,7 +72,8 @@ class ChooseSmoothing:
         polished, found = found, session.run(self.smooth, found)
         if found.basis is None:
             return found
-        found = self.leave_out(session, found)
+        if found.cut is None:
+            found = self.leave_out(session, found)
         if found.cut is None:
             found = session.run(self.settle, found)
         if found.cut is not None or found.smoothing is None:
@@ -103,26 +104,25 @@ class ChooseSmoothing:
 
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
-        best, score = found, self.score(found)
-        while found.cut is None:
-            before, found = found, session.run(self.leave_one_out, found)
-            if np.array_equal(alive_branches(found.best.best), alive_branches(before.best.best)):
-                break
-            if (now := self.score(found)) < score + SLIGHT:
-                best, score = found, min(now, score)
-        return best if found.cut is None else replace(best, cut=found.cut)
+        standing = self.standing(found)
+        best, score = found, standing.score
+        while standing.hopeful:
+            found = session.run(partial(self.leave_branch_out, standing.least()), found)
+            if found.cut is not None:
+                return replace(best, cut=found.cut)
+            standing = self.standing(found)
+            if standing.score < score + SLIGHT:
+                best, score = found, min(standing.score, score)
+        return best
 
-    def score(self, found: Found) -> float:
-        """The score of the best run."""
-        return Standing.of(self.steps_at(found.level), found.best.best).score
+    def standing(self, found: Found) -> Standing:
+        """Where the best run stands."""
+        return Standing.of(self.steps_at(found.level), found.best.best)
 
-    def leave_one_out(self, session: Session, found: Found) -> Found:
-        """The best run without its least branch, unless that is hopeless."""
+    def leave_branch_out(self, j: int, session: Session, found: Found) -> Found:
+        """The best run without a branch, the others following; as it was where that is cut short."""
         steps, run = self.steps_at(found.level), found.best
-        standing = Standing.of(steps, run.best)
-        if not standing.expected() - standing.score <= HOPEFUL:  # nor where both are infinite
-            return found
-        fewer = self.at_first(without_branch(run.best, standing.least()), steps)
+        fewer = self.at_first(without_branch(run.best, j), steps)
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
         after = self.drive(session, steps, lambda: steps.start(fewer, FOLLOWING), run, span, FEWER_STEPS)
         cut = cut_of([after])
@@ -187,6 +187,11 @@ class Standing:
         """What was chosen, for the user."""
         freedom = self.around.freedom(self.branches)
         return Smoothing(freedom, self.coupling, 1.0 - float(freedom.sum()) / self.equations, self.score)
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether the least branch may be one too many: not where it is the only one, nor where nothing is finite."""
+        return self.expected() - self.score <= HOPEFUL
 
     def least(self) -> int:
         """The number of the branch whose loss costs least."""

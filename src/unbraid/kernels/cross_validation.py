@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.kernels.decompositions import eigen, finite_or_zero, some_inverse
-from unbraid.kernels.quadratics import unit_diagonal
+from unbraid.kernels.decompositions import eigen, finite_or_zero
+from unbraid.kernels.quadratics import balanced_inverse
 
 WEAKEST, STRONGEST, PER_DECADE = 1e-6, 1.0, 4
 """Strengths that are tried go from no penalty, α tr Ω = this share of tr N_jj, to hardly more than the null space of Ω,
@@ -132,8 +132,7 @@ class PenalisedSystem:
         every, free = branchwise(penalised, r, K), branchwise(np.setdiff1d(np.arange(K), penalised), r, K)
         V[..., every, every] += np.repeat(alpha, len(penalised), axis=-1)
         V[..., free, free] += NULL_RIDGE * V[..., free, free].mean(axis=-1, keepdims=True)
-        scale = unit_diagonal(V)
-        inverse = some_inverse(V * scale[..., None] * scale[..., None, :]) * scale[..., None] * scale[..., None, :]
+        inverse = balanced_inverse(V)
         x = (inverse @ right[..., None])[..., 0]
         E = j * K + penalised
         lam, U = eigen(inverse[..., E[:, None], E])

@@ -6,7 +6,7 @@ A is symmetric positive semidefinite, (..., K, K); b is (..., K). Leading axes a
 import numpy as np
 
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.decompositions import eigen, spectral_pseudo_inverse
+from unbraid.kernels.decompositions import eigen, some_inverse, spectral_pseudo_inverse
 
 PIVOTS, PIVOTS_PER_UNKNOWN = 30, 2
 """Exchanges after which pivoting is given up: where it ends it mostly does so after a few."""
@@ -16,6 +16,13 @@ def unit_diagonal(A: Array) -> Array:
     """The factors s (..., K) for which s A s has ones on its diagonal (or zeros where A has)."""
     diagonal = np.diagonal(A, axis1=-2, axis2=-1)
     return 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+
+
+def balanced_inverse(A: Array, ridge: float = 0.0) -> Array:
+    """The inverse of each A, found with ones on its diagonal, plus a ridge, so that units of unknowns do not matter."""
+    s = unit_diagonal(A)
+    both = s[..., :, None] * s[..., None, :]
+    return some_inverse(A * both + ridge * np.eye(A.shape[-1])) * both
 
 
 def minimise(A: Array, b: Array) -> Array:

@@ -7,20 +7,18 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from unbraid.data.problem import Problem
-from unbraid.fitting.fit_rank import check_fit, fit_rank
+from unbraid.fitting.fit_rank import check_fit, fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
 from unbraid.fitting.session import CUTS, Session
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
-from unbraid.runtime.interrupts import attempt
 from unbraid.selection.rule import EXACT
 
 MOST_RANKS = 20
@@ -59,12 +57,6 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
     notes = (reason_for(best, rank, rank == most_branches(problem)), *best.notes)
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
-
-
-def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
-    """A further fit, or the best one there is where Ctrl-C comes before there is another."""
-    kept = None if best is None else replace(best, status=Status.INTERRUPTED)
-    return attempt(work, lambda: kept, safe=kept is not None)
 
 
 def reason_for(fit: Fit, tried: int, all_tried: bool) -> str:
