@@ -211,11 +211,11 @@ def departure(basis: Basis, it: Iterates, j: int, share: float, side: int, beyon
     placement = it.placement.select((0, j))
     low, high = placement.domain()
     u = (low, high)[side] + (-1.0, 1.0)[side] * beyond * (high - low)
-    both = [
-        [FittedBranch(basis, placement, unit, np.full(2, reach))(u) for unit in np.eye(basis.size)]
+    with_reach, straight = (
+        np.array([float(FittedBranch(basis, placement, unit, np.full(2, reach))(u)) for unit in np.eye(basis.size)])
         for reach in (share, 0.0)
-    ]
-    return np.subtract(*both).ravel()
+    )
+    return np.asarray(with_reach - straight)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 0.02, 0.1])
@@ -227,12 +227,14 @@ def test_reaches_are_the_largest_within_both_bounds(noise: float) -> None:
     shares = np.linspace(0.0, REACH, HEIGHTS + 1)
     for j, side in np.ndindex(3, 2):
         placement, covariance = it.placement.select((0, j)), covariances[j]
-        heights = np.ptp(placement.evaluate(it.a[0, j], placement.at(np.linspace(*placement.domain(), HEIGHTS + 1))))
+        low, high = placement.domain()
+        inside = np.linspace(float(low), float(high), HEIGHTS + 1)
+        heights = np.ptp(placement.evaluate(it.a[0, j], placement.at(inside)))
         risk, doubt, size, supported = 0.0, 0.0, 0.0, 0.0
         for share in shares[1:]:
             near, far = (departure(basis, it, j, share, side, beyond) for beyond in (share, REACH))
-            doubt, size = doubt + near @ covariance @ near, size + (near @ it.a[0, j]) ** 2
-            risk = max(risk, far @ covariance @ far)
+            doubt, size = doubt + float(near @ covariance @ near), size + float(near @ it.a[0, j]) ** 2
+            risk = max(risk, float(far @ covariance @ far))
             if doubt <= DOUBT[1] ** 2 * size and risk <= (RISK[1] * heights * outputs_share(solver, it)) ** 2:
                 supported = share
         assert found[j, side] == supported

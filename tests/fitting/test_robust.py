@@ -19,7 +19,7 @@ from unbraid.errors import SettingError
 from unbraid.fitting.robust import hampel, keep_enough, screen, weighted
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
-from unbraid.results.wild import WILD, Outermost, find_wild, renumbered
+from unbraid.results.wild import WILD, Outermost, Tails, descending, find_wild, lower_ends, renumbered
 
 QUICK: dict[str, Any] = {"starts": 3, "rng": 0}
 Rng = np.random.Generator
@@ -132,6 +132,21 @@ def test_long_tails_are_not_accused(tail: Any) -> None:
     for seed in range(5):
         F = tail(np.random.default_rng(seed).standard_normal((400, 1)))
         assert not find_wild(ub.Problem(problem.X, np.hstack([F, F])), exact(truth, F)).samples.size
+
+
+def test_several_wild_values_do_not_hide_each_other() -> None:
+    """Each is 25 times the next one, which the largest of a long tail might be, but hardly the two largest."""
+    tails = Tails(np.array([10.0]), np.array([0.8]), 2.0)
+    assert lower_ends(np.array([[250.0], [10.5], [10.0]]), tails) == np.inf
+    assert lower_ends(np.array([[6250.0], [250.0], [10.0], [9.0]]), tails) == 250.0
+
+
+@pytest.mark.parametrize("heaviness", [0.3, 0.8, 1.3])
+def test_tails_that_fall_like_powers_have_few_gaps(heaviness: float) -> None:
+    """Sizes t^-h, t uniform: one of π²/6 · 200 such samples has one."""
+    rng, tails = np.random.default_rng(0), Tails(np.zeros(2000), np.full(2000, heaviness), 1.0)
+    ordered = descending(rng.uniform(size=(300, 2000)) ** -heaviness)
+    assert 0.004 < np.isfinite(lower_ends(ordered, tails)).mean() < 0.014
 
 
 def exact(model: ub.DecoupledModel, F: Array) -> Any:

@@ -47,7 +47,6 @@ from unbraid.results.wild import (
     UPPER,
     WILD,
     Middle,
-    Tails,
     constant_limits,
     descending,
     list_samples,
@@ -156,8 +155,8 @@ def screen(problem: Problem) -> Array:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         middle = Middle.of(some)
         sizes = sizes_of(some, middle, None)
-        tails = tails_of(sizes, middle.rounding, problem.S)
-        tails = Tails(np.maximum(tails.limits, constant_limits(sizes, middle.rounding)), np.maximum(tails.gaps, GAP))
+        tails = tails_of(sizes, middle.rounding, problem.S, GAP)
+        tails = tails._replace(limits=np.maximum(tails.limits, constant_limits(sizes, middle.rounding)))
         levels = np.minimum(lower_ends(descending(sizes), tails), SCREEN_NOTHING * tails.limits)
         d = distances(problem, middle, None, SCREEN_SHARE * tails.limits)
         return np.where(distances(problem, middle, None, levels) < 1.0, 1.0 / np.maximum(d, 1.0) ** 2, 0.0)

@@ -10,8 +10,8 @@ How large a size may be is told by the others. Of a lognormal quantity log q(p) 
 
 which is 15 standard deviations of 1,000 normal values, and far more where tails are long. Sizes beyond the limit are
 wild if a gap lies between them and all others, a factor of which there is little chance in a tail that falls like a
-power: q(1 - t) ~ t^-h has a factor of more than g between neighbours with a chance of g^(-1/h). What a model leaves is
-wild only if it is not small beside the spread of the values as well.
+power: with q(1 - t) ~ t^-h the k-th largest is more than g times the next one with a chance of g^(-k/h). What a model
+leaves is wild only if it is not small beside the spread of the values as well.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STEEPEST = 2.0
 FAR_FROM_CONSTANT = 30.0
 """So many times the size of a constant a value is far from it."""
 FALL, GAP_CHANCE, HEAVIEST = (UPPER, 0.95, 0.98), 1.0 / 200.0, 1.3
-"""Quantiles that tell how a tail falls, the chance of a gap in a tail that does, and the largest h believed."""
+"""Quantiles that tell how a tail falls, the chance of a gap behind the largest, and the largest h believed."""
 GAP, GAP_LEFT = 2.0, 4.0
 """The least factor between wild sizes and others, of values and of what a model leaves."""
 BESIDE_SPREAD = 0.5
@@ -154,14 +154,20 @@ def block_outermost(block: Problem, middle: Middle, model: DecoupledModel | None
 
 
 class Tails(NamedTuple):
-    """How large sizes may be, and the factor between larger ones and all others from which on those are wild: (c,)."""
+    """How tails fall: sizes beyond which there may be wild ones, and h of q(1 - t) ~ t^-h, (c,) each; the least gap."""
 
     limits: Array
-    gaps: Array
+    heaviness: Array
+    gap: float
+
+    def gaps(self, most: int) -> Array:
+        """The factors (most, c) by which the k-th largest of sizes stands out from the next one, k = 1, 2, …."""
+        k = np.arange(1.0, most + 1.0)[:, None]
+        return np.maximum((GAP_CHANCE / k**2) ** (-self.heaviness / k), self.gap)
 
 
-def tails_of(sizes: Array, rounding: Array, samples: int) -> Tails:
-    """The tails of sizes (S, c) that are some of so many samples.
+def tails_of(sizes: Array, rounding: Array, samples: int, gap: float) -> Tails:
+    """The tails of sizes (S, c) that are some of so many samples, with the least gap that is one.
 
     Where most sizes are rounding, as of an output that mostly is constant, the others tell, if there are several.
     """
@@ -180,7 +186,7 @@ def tails_of(sizes: Array, rounding: Array, samples: int) -> Tails:
     falls = zip((upper, *farther), farther, FALL, FALL[1:], strict=False)
     heaviness = np.min([np.log(q / p) / np.log((1.0 - a) / (1.0 - b)) for p, q, a, b in falls], axis=0)
     limits = upper * np.exp(np.minimum(slope * (1.0 + 2.0 * doubt), STEEPEST) * (far - near))
-    return Tails(limits, GAP_CHANCE ** -np.minimum(heaviness + doubt, HEAVIEST))
+    return Tails(limits, np.minimum(heaviness + doubt, HEAVIEST), gap)
 
 
 def constant_limits(sizes: Array, rounding: Array) -> Array:
@@ -200,7 +206,7 @@ def descending(sizes: Array) -> Array:
 
 def lower_ends(ordered: Array, tails: Tails) -> Array:
     """The least wild of sizes (k, c) in falling order: beyond the limits and above a gap; infinite where none is."""
-    stands_out = (ordered[:-1] > tails.limits) & (ordered[:-1] > tails.gaps * ordered[1:])
+    stands_out = (ordered[:-1] > tails.limits) & (ordered[:-1] > tails.gaps(len(ordered) - 1) * ordered[1:])
     return np.asarray(np.min(np.where(stands_out, ordered[:-1], np.inf), axis=0))
 
 
@@ -231,8 +237,8 @@ def find_wild(problem: Problem, model: DecoupledModel) -> Wild:
         constant = constant_limits(given, middle.rounding)
         for one, gap, least in ((None, GAP, constant), (model, GAP_LEFT, BESIDE_SPREAD * spread)):
             sizes = given if one is None else sizes_of(some, middle, one)
-            tails = tails_of(sizes, np.maximum(middle.rounding, 1e-6 * spread), problem.S)
-            tails = Tails(np.maximum(tails.limits, least), np.maximum(tails.gaps, gap))
+            tails = tails_of(sizes, np.maximum(middle.rounding, 1e-6 * spread), problem.S, gap)
+            tails = tails._replace(limits=np.maximum(tails.limits, least))
             if some is problem and not (sizes > tails.limits).any():
                 continue
             outer = Outermost.of(sizes) if some is problem else problem.sum(block_outermost, middle, one)
