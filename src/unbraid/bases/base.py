@@ -113,6 +113,13 @@ class Placement(ABC):
         """The points, ends included, at which pieces of the functions meet: (..., how many); none by default."""
         return self.domain()[..., :0]
 
+    def pieces(self, a: Array) -> Array | None:
+        """The functions as polynomials Σ_p P[p, ..., i] t^p between knots i and i + 1, on which t goes from -1 to 1.
+
+        P (q + 1, ..., how many) with q ≥ 1; None where the functions are no such polynomials.
+        """
+        return None
+
     @abstractmethod
     def moved(self, scale: Array, shift: Array) -> Self:
         """The placement for inputs scale · u + shift: the same `a` then means the same function."""

@@ -103,6 +103,9 @@ class PlacedNatural(PolygonPlacement):
     def knots(self) -> Array:
         return self.spline.knots()
 
+    def pieces(self, a: Array) -> Array:
+        return self.spline.pieces(unfold(a, self.shares))
+
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(self.spline.moved(scale, shift))
 

@@ -145,6 +145,9 @@ class PlacedSpline(PolygonPlacement):
     def knots(self) -> Array:
         return self.breakpoints
 
+    def pieces(self, a: Array) -> Array:
+        return kernel.combine(a, self.value_pieces)
+
     def moved(self, scale: Array, shift: Array) -> Self:
         return type(self)(kept_apart(self.breakpoints * scale[..., None] + shift[..., None]), self.degree)
 
@@ -152,13 +155,13 @@ class PlacedSpline(PolygonPlacement):
         return kernel.locate(u, self.breakpoints, self.lookup if u.size >= LOOKED_UP else None)
 
     def evaluate(self, a: Array, at: kernel.Located, derivative: int = 0) -> Array:
-        P = kernel.combine(a, self.value_pieces)
+        P = self.pieces(a)
         for _ in range(derivative):
             P = kernel.differentiate(P, self.breakpoints)
         return kernel.horner(P, at)
 
     def value_and_slope(self, a: Array, at: kernel.Located) -> tuple[Array, Array]:
-        return kernel.horner_with_slope(kernel.combine(a, self.value_pieces), at)
+        return kernel.horner_with_slope(self.pieces(a), at)
 
     def design(self, u: Array, derivative: int = 0) -> Array:
         M = self.value_pieces

@@ -268,7 +268,8 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
     kept = weighted(problem, has_any)
     with np.errstate(over="ignore", invalid="ignore"):
         jacobian_error, output_errors = errors_on(kept, fit.model)
-    on_starts = [] if fit is first or left_out(fit.model) else notes_on_starts(first.starts, first.status)
+    told = fit is first or left_out(fit.model, fit.smoothing)
+    on_starts = [] if told else notes_on_starts(first.starts, first.status)
     notes = [note for note in (*fit.notes, *on_starts) if not note.startswith(WILD)]
     return replace(
         fit,

@@ -78,8 +78,10 @@ class ChooseSmoothing:
             found = session.run(self.settle, found)
         if found.cut is not None or found.smoothing is None:
             return found
-        plain = plain_score(self.steps_at(found.level), polished.best.best)
-        return found if found.smoothing.score <= plain else polished  # too rough for these penalties, or knots
+        plain = without_smoothing(self.steps_at(found.level), polished.best.best)
+        if found.smoothing.score <= plain.score:
+            return found
+        return replace(polished, smoothing=plain)  # too rough for these penalties, or knots
 
     def steps_at(self, level: int) -> SmoothingSteps:
         """The solver on the samples of a level."""
@@ -209,13 +211,16 @@ class Standing:
 
 
 @np.errstate(all="ignore")
-def plain_score(steps: SmoothingSteps, iterates: Iterates) -> float:
-    """The score of a model without penalties, all of whose unknowns are free."""
-    at = steps.solver.linearised(iterates)
-    coupling, data = steps.balanced(at, steps.solver.coupling), steps.solver.samples
+def without_smoothing(steps: SmoothingSteps, iterates: Iterates) -> Smoothing:
+    """What stands for a choice where a model stays without penalties: all of its unknowns are free, λ is as it was."""
+    at, data = steps.solver.linearised(iterates), steps.solver.samples
+    coupling, both = steps.balanced(at, steps.solver.coupling), data.has_jacobians and data.has_values
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
+    freedom = np.full(r, float(n - 1 + m - 1 + K - 1))
     jacobian, values = (float(one[0]) for one in at.misfits())
-    return score_at(data, coupling, jacobian + coupling * values, float(r * (n - 1 + m - 1 + K - 1)))
+    score = score_at(data, coupling, jacobian + coupling * values, float(freedom.sum()))
+    left = 1.0 - float(freedom.sum()) / count_equations(data)
+    return Smoothing(freedom, steps.solver.coupling if both else None, left, score)
 
 
 def score_at(data: SampleSet, coupling: float, misfit: float, freedom: float) -> float:

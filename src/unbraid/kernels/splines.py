@@ -57,7 +57,7 @@ class Lookup:
     interval
         (cells,), the interval of samples in that cell that lie before its breakpoint.
     breakpoint
-        (cells,), the one breakpoint inside; infinite where there is none.
+        (cells,), the one breakpoint inside; NaN where there is none, beyond which not even infinity lies.
     """
 
     scale: Array
@@ -99,7 +99,7 @@ def lookup(breakpoints: Array) -> Lookup | None:
     cells = found.cells(inner)
     if not (cells[..., 1:] > cells[..., :-1]).all():
         return None
-    inside, following = np.zeros((*lead, CELLS), dtype=np.intp), np.full(row.size * CELLS, np.inf)
+    inside, following = np.zeros((*lead, CELLS), dtype=np.intp), np.full(row.size * CELLS, np.nan)
     inside.ravel()[cells] = 1
     following[cells] = inner
     before = np.cumsum(inside, axis=-1) - inside + row * intervals

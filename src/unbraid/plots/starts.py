@@ -72,7 +72,7 @@ def starts(fit: Fit, ax: Axes | None = None) -> Axes:
 def compared_words(fit: Fit) -> str:
     """What starts agree on where that are not only the branches of the model; else nothing."""
     several = sum(start.finished for start in fit.starts) > 1
-    return f" on all {fit.model.rank} branches" if several and left_out(fit.model) else ""
+    return f" on all {fit.model.rank} branches" if several and left_out(fit.model, fit.smoothing) else ""
 
 
 def is_kind(start: StartSummary, finished: bool, agrees: bool) -> bool:

@@ -37,7 +37,7 @@ def on_error(subject: Subject) -> str:
     assert fit is not None
     larger = "a larger `degree`" if hasattr(fit.basis, "degree") and not hasattr(fit.basis, "df") else "a larger `df`"
     smoothing = isinstance(fit.basis, SmoothingSpline)
-    if left_out(fit.model):
+    if left_out(fit.model, fit.smoothing):
         return f"{left_words(subject)} The data support no further branch, so the fit takes it for noise."
     chosen = fit.asked is not None and fit.asked.rank == "auto"
     tries = [] if chosen else [f"rank {subject.rank + 1}"]

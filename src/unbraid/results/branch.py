@@ -26,6 +26,7 @@ from unbraid.bases import Basis, Placement
 from unbraid.bases.constraints import CONSTRAINTS, Constraint, describe
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.pieces import Pieces
 
 
 class Branch(ABC):
@@ -90,8 +91,16 @@ class FittedBranch(Branch):
         """The paper's coefficients c, with c[0] the constant: (K,)."""
         return self.basis.paper_coefficients(self.placement, self.coordinates)
 
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """The branch as polynomials, its continuations among them, between breaks; None where it is no such thing."""
+        powers = self.placement.pieces(self.coordinates)
+        return None if powers is None else join_pieces(self.knots, powers, *self.continuations)
+
     def __call__(self, u: npt.ArrayLike) -> Array:
         points = np.asarray(u, dtype=np.float64)
+        if self.pieces is not None:
+            return self.pieces.value(points.ravel()).reshape(points.shape)
         at, beyond = self._inside(points)
         value = self.placement.evaluate(self.coordinates, at)
         for outside, continuation in self._outside(beyond):
@@ -102,6 +111,9 @@ class FittedBranch(Branch):
         if order not in (1, 2):
             raise SettingError(f"order must be 1 or 2, got {shown(order)}.")
         points = np.asarray(u, dtype=np.float64)
+        if self.pieces is not None:
+            derived = self.pieces.slope if order == 1 else self.pieces.bend
+            return derived(points.ravel()).reshape(points.shape)
         at, beyond = self._inside(points)
         result = self.placement.evaluate(self.coordinates, at, order)
         for outside, continuation in self._outside(beyond):
@@ -219,9 +231,34 @@ class Continuation:
         curved = polynomial.polyval(np.clip(h, -self.reach, self.reach), polynomial.polyder(self.powers, 2))
         return np.where(np.abs(h) <= self.reach, curved, 0.0)
 
+    def pieces(self, end: float, outwards: int) -> Iterator[tuple[float, float, float, Array]]:
+        """Where each of its pieces begins, from `end` in the direction `outwards`, its middle, rate and powers."""
+        if self.reach > 0.0:
+            yield end, end, 1.0 / self.reach, self.powers * self.reach ** np.arange(len(self.powers))
+        bent = np.array(outwards * self.reach)
+        line = np.array([polynomial.polyval(bent, self.powers), self._slope(bent)])
+        yield end + float(bent), end + float(bent), 1.0, line
+
     def _slope(self, bent: Array) -> Array:
         """The slope of p at distances within the reach, of their shape."""
         return np.asarray(polynomial.polyval(bent, polynomial.polyder(self.powers)))
+
+
+def join_pieces(knots: Array, powers: Array, below: Continuation, above: Continuation) -> Pieces:
+    """Polynomials between knots (I + 1,), with powers (q + 1, I) of t from -1 to 1, and how they go on, as one."""
+    lower = list(below.pieces(float(knots[0]), -1))[::-1]
+    upper = list(above.pieces(float(knots[-1]), 1))
+    outer, lines = [*lower, *upper], len(lower)
+    inside = slice(lines, lines + powers.shape[1])
+    every = np.zeros((len(powers), powers.shape[1] + len(outer)))
+    middle, rate = np.empty(every.shape[1]), np.empty(every.shape[1])
+    middle[inside], rate[inside] = 0.5 * (knots[1:] + knots[:-1]), 2.0 / np.diff(knots)
+    every[:, inside] = powers
+    places = [*range(lines), *range(inside.stop, every.shape[1])]
+    for place, (_, own_middle, own_rate, own) in zip(places, outer, strict=True):
+        middle[place], rate[place], every[: len(own), place] = own_middle, own_rate, own
+    ends = np.nextafter([begin for begin, *_ in upper], np.inf)  # what an end belongs to is what is inside of it
+    return Pieces(np.concatenate([[begin for begin, *_ in lower], knots[1:-1], ends]), middle, rate, every)
 
 
 def first_negative(powers: Array, reach: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from unbraid.kernels.arrays import IndexArray
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
+from unbraid.results.smoothing import Smoothing
 
 
 def carrying(model: DecoupledModel) -> IndexArray:
@@ -22,9 +23,9 @@ def superfluous(model: DecoupledModel) -> list[int]:
     return [int(j) for j in np.setdiff1d(np.arange(model.rank), carrying(model))]
 
 
-def left_out(model: DecoupledModel) -> list[int]:
-    """Those of them that a fit left out because the data do not support them."""
-    return superfluous(model) if chooses_smoothing(model) else []
+def left_out(model: DecoupledModel, smoothing: Smoothing | None) -> list[int]:
+    """Those of them that a fit left out because the data do not support them: none where nothing was chosen."""
+    return [] if smoothing is None else superfluous(model)
 
 
 def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:

@@ -169,7 +169,7 @@ class Fit:
         if finished == 1:
             return some
         every = f"all {self.model.rank} directions, also those left out later"
-        which = every if left_out(self.model) else "the directions"
+        which = every if left_out(self.model, self.smoothing) else "the directions"
         return f"{some}: {self.agreeing} {'agrees' if self.agreeing == 1 else 'agree'} on {which}"
 
     @property

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import check_finite, check_known, counted, numbers, read_only
+from unbraid.data.checks import check_finite, check_known, counted, numbers, read_only, real_array
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
+from unbraid.results.evaluation import Floats, branch_slopes, branch_values, in_blocks, prepare_out
 
 WIDE_JACOBIAN = 1000
 """Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
@@ -84,23 +86,47 @@ class DecoupledModel:
         """How many branches the model has, r."""
         return len(self.branches)
 
-    def __call__(self, X: npt.ArrayLike) -> Array:
-        """The values at X (S, m): (S, n). A single point (m,) gives (n,)."""
-        points = self._points(X)
-        u = points @ self.W0.T
-        R = np.stack([g(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
-        return R @ self.W1.T + self.bias
+    def __call__(self, X: npt.ArrayLike, *, out: Floats | None = None, dtype: npt.DTypeLike | None = None) -> Array:
+        """The values at X (S, m): (S, n). A single point (m,) gives (n,).
 
-    def jacobian(self, X: npt.ArrayLike) -> Array:
-        """J(x) = W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m)."""
+        They go to the array `out` where one is given, of its type, or to a new one of `dtype`, float64 if None. All is
+        computed in float64.
+        """
         points = self._points(X)
-        u = points @ self.W0.T
-        G = np.stack([g.derivative(u[..., j]) for j, g in enumerate(self.branches)], axis=-1)
-        with np.errstate(over="ignore"):
-            directions = None if self.n * self.m > WIDE_JACOBIAN else khatri_rao(self.W1, self.W0)
-        if directions is None or not np.isfinite(directions).all():  # too large to be built, or to be written down
-            return np.asarray((self.W1 * G[..., None, :]) @ self.W0)
-        return (G @ directions.T).reshape(*u.shape[:-1], self.n, self.m)
+        if points.ndim == 1 and out is None is dtype:
+            return np.asarray(self._values(points[None])[0])
+        result = prepare_out(out, (*points.shape[:-1], self.n), dtype)
+        in_blocks(np.atleast_2d(points), self.rank, result.reshape(-1, self.n), self._values)
+        return np.asarray(result)
+
+    def _values(self, X: Array) -> Array:
+        """The values (S, n) at some points (S, m)."""
+        R = branch_values(self.branches, self.W0 @ X.T)
+        F: Array = R.T @ self.W1.T
+        F += self.bias
+        return F
+
+    def jacobian(self, X: npt.ArrayLike, *, out: Floats | None = None, dtype: npt.DTypeLike | None = None) -> Array:
+        """J(x) = W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m).
+
+        `out` and `dtype` are as in a call of the model.
+        """
+        points = self._points(X)
+        if points.ndim == 1 and out is None is dtype:
+            return np.asarray(self._jacobians(points[None])[0])
+        result = prepare_out(out, (*points.shape[:-1], self.n, self.m), dtype)
+        in_blocks(np.atleast_2d(points), self.rank, result.reshape(-1, self.n, self.m), self._jacobians)
+        return np.asarray(result)
+
+    def _jacobians(self, X: Array) -> Array:
+        """The Jacobians (S, n, m) at some points (S, m)."""
+        G = branch_slopes(self.branches, self.W0 @ X.T).T
+        if len(X) > 1 and self.n * self.m <= WIDE_JACOBIAN:
+            with np.errstate(over="ignore"):
+                directions = khatri_rao(self.W1, self.W0)
+            if np.isfinite(directions).all():
+                return np.asarray((G @ directions.T).reshape(-1, self.n, self.m))
+        return np.asarray((self.W1 * G[:, None, :]) @ self.W0)
 
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
         """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.
@@ -127,9 +153,9 @@ class DecoupledModel:
         missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)
         return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
 
-    def _points(self, X: npt.ArrayLike) -> Array:
-        """X as an array (S, m) or (m,), or an error that says what it is instead."""
-        points = numbers("X", X)
+    def _points(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """X as an array (S, m) or (m,) of real numbers of any type, or an error that says what it is instead."""
+        points = X if type(X) is np.ndarray and X.dtype == np.float64 else real_array("X", X)
         if points.ndim > 2 or points.shape[-1] != self.m:
             raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")
         return points

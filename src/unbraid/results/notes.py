@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     @property
     def superfluous(self) -> list[int]:
         """The branches that carry nothing, because data do not support them."""
-        return left_out(self.model)
+        return left_out(self.model, self.smoothing)
 
 
 def notes_on(
