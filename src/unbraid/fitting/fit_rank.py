@@ -24,7 +24,7 @@ from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
 from unbraid.fitting.session import Found, Session, Stage
-from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing
+from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -77,7 +77,7 @@ def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
 
 
 def search_for_fewer(case: Case, found: Found, session: Session) -> Found:
-    """What was found, or what searches for as many branches as it supports found, while their scores are better.
+    """What was found, or what searches for as many branches as it supports found, while scores are as good or better.
 
     A search for too many branches ends in minima in which some of them share what belongs to one, and leaving branches
     out does not always lead from there to the best model of fewer.
@@ -92,8 +92,10 @@ def search_for_fewer(case: Case, found: Found, session: Session) -> Found:
         other = Setup.of(replace(case, request=request)).run(session)
         if other.cut is not None:
             return replace(found, cut=other.cut)
-        if other.smoothing is not None and not other.smoothing.score < found.smoothing.score + SLIGHT:
+        if not np.isfinite(other.best.objective):
             break
+        if other.smoothing is not None and not other.smoothing.score < found.smoothing.score + SLIGHT:
+            break  # without one it is exact
         found = padded(other, found.best.best, rank)
     return found
 
@@ -168,8 +170,8 @@ class Setup:
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            solver = replace(self.solver, basis=basis.untuned())
-            stages.append(ChooseSmoothing(self.levels, solver, basis, coupling_open, polish.stopping.max_seconds))
+            choice = Open(self.case.request.basis_open, coupling_open)
+            stages.append(ChooseSmoothing(self.levels, self.solver, basis, choice, polish.stopping.max_seconds))
         if continuation != "linear":
             stages.append(ContinueBranches(self.levels, self.solver, always=continuation == "polynomial"))
         return stages

@@ -41,6 +41,8 @@ class Request:
         As given to `decouple`.
     seed
         `rng` where it was a number; None where it was not, so that only the same generator repeats the fit.
+    basis_open
+        Whether `basis` was none of the caller's: then the data may ask for more knots, or for another one.
     """
 
     rank: int | Literal["auto"]
@@ -55,6 +57,7 @@ class Request:
     compress: bool | None = None
     max_memory: int | float | str | None = None
     loss: Literal["squared", "huber"] = "squared"
+    basis_open: bool = False
 
     def __post_init__(self) -> None:
         whole = isinstance(self.rank, Integral) and not isinstance(self.rank, bool) and self.rank >= 1
@@ -124,7 +127,7 @@ class Request:
         """What was asked for with a basis that is not too large for the samples, where none was asked for."""
         if self.basis is not None or not isinstance(problem, Problem):
             return self
-        return replace(self, basis=self.basis_used.for_samples(problem.S))
+        return replace(self, basis=self.basis_used.for_samples(problem.S), basis_open=True)
 
     @property
     def compression_used(self) -> bool | None:
@@ -188,6 +191,7 @@ class Request:
         return {
             "rank": self.rank,
             "basis": self.basis_used,
+            "basis_open": self.basis_open or self.basis is None,
             "constraint": self.constraint,
             "method": self.method_used,
             "starts": self.starts,

@@ -113,12 +113,19 @@ def follow(problem: Problem, first: Fit, weights: Array, request: Request, sessi
     fit, found = settle(problem, first, weights, request, session)
     if np.any((weights > 0.0) & (found == 0.0)) and request.init is None and fit.status not in CUTS:
         other = fit_again(fit, weighted(problem, found), request, session)
-        if other.objective < fit.objective:
+        if is_better(other, fit):
             first = other
             fit, found = settle(problem, first, found, request, session)
         elif other.status in CUTS:
             fit = replace(fit, status=other.status)
     return Settled(fit, first, found)
+
+
+def is_better(one: Fit, other: Fit) -> bool:
+    """Whether a fit is better than another one: by their scores where both have one, as each has a λ of its own."""
+    if one.smoothing is not None and other.smoothing is not None:
+        return one.smoothing.score < other.smoothing.score
+    return one.objective < other.objective
 
 
 def bends(problem: Problem, model: DecoupledModel, other: DecoupledModel) -> bool:

@@ -4,7 +4,7 @@ The best run of the search and the polish, which were in a basis of few degrees 
 splines, in steps that choose strengths and λ as they go (`solvers.smoothing_steps`). Then the branch that matters least
 is left out, where that makes the score
 
-    log(misfit / E) - (E_F / E) log λ - 2 log(1 - γ edf / E)
+    log(misfit / E) - (E_F / E) log λ - 2 γ log(1 - edf / E)
 
 smaller: E is how many numbers are fitted, E_F how many of them are values, and edf the degrees of freedom of the whole
 fit, directions among them. With γ = 2, of the ranks of a model whose every branch is smoothed already, it chose the
@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,36 +48,51 @@ GAMMA = 2.0
 """γ, what a degree of freedom counts where a branch is left out."""
 SLIGHT = 0.02
 """Of two models whose scores, logarithms of variances, differ by less than this, the one of fewer branches is kept."""
+SATURATED, FOLLOWED = 0.85, 1e-8
+"""A branch that uses more than this share of its freedom may want more knots, unless what is left over, in balanced
+units, is less than this."""
+MOST_UNKNOWNS = 1200
+"""Unknowns beyond which there are no further knots."""
+PLENTY = 0.75
+"""Share of the equations that unknowns without penalties have to leave over to be believed."""
 HOPEFUL = 0.25
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
 
 
+class Open(NamedTuple):
+    """What is to be chosen from the data beside strengths: the basis and its number of knots, and λ."""
+
+    basis: bool
+    coupling: bool
+
+
 @dataclass(frozen=True)
 class ChooseSmoothing:
-    """Stage: the best run with smoothing chosen for each branch, and λ where it is `coupling_open`.
+    """Stage: the best run with smoothing chosen for each branch, and whatever else is open.
 
-    `solver` has the `basis` with weak smoothing. A run that is exact already, or not finite, stays as it is,
-    in the basis of the search.
+    `solver` is that of the polish. A run that is exact already, or not finite, stays as it is, in the basis of the
+    search.
     """
 
     levels: Levels
     solver: GaussNewton
     basis: Basis
-    coupling_open: bool
+    open: Open
     max_seconds: float | None
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """Strengths, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
+        """Strengths, knots, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
         if not EXACT_OBJECTIVE <= found.best.objective < np.inf:
             return found
         polished, found = found, session.run(self.smooth, found)
         if found.basis is None:
             return found
+        stage, found = self.refine(session, found)
         if found.cut is None:
-            found = self.leave_out(session, found)
+            found = stage.leave_out(session, found)
         if found.cut is None:
-            found = session.run(self.settle, found)
-        if found.cut is not None or found.smoothing is None:
+            found = session.run(stage.settle, found)
+        if found.cut is not None or found.smoothing is None or not self.open.basis:
             return found
         plain = without_smoothing(self.steps_at(found.level), polished.best.best)
         if found.smoothing.score <= plain.score:
@@ -85,7 +101,22 @@ class ChooseSmoothing:
 
     def steps_at(self, level: int) -> SmoothingSteps:
         """The solver on the samples of a level."""
-        return SmoothingSteps(self.levels.solver_at(self.solver, level), self.coupling_open)
+        solver = replace(self.levels.solver_at(self.solver, level), basis=self.basis.untuned())
+        return SmoothingSteps(solver, self.open.coupling)
+
+    def refine(self, session: Session, found: Found) -> tuple[ChooseSmoothing, Found]:
+        """The stage and what it found, with twice as many knots for as long as branches use all they have in vain."""
+        stage, standing, most = self, self.standing(found), self.steps_at(found.level).solver.samples.size // 2
+        while found.cut is None and stage.open.basis and 2 * stage.basis.size <= most and standing.wants_knots():
+            finer = replace(stage, basis=stage.basis.of_size(2 * stage.basis.size))
+            tried = session.run(finer.smooth, found)
+            if tried.cut is not None:
+                return stage, replace(found, cut=tried.cut)
+            there = finer.standing(tried)
+            if not there.score < standing.score - SLIGHT:
+                break
+            stage, found, standing = finer, tried, there
+        return stage, found
 
     def smooth(self, session: Session, found: Found) -> Found:
         """The best run in the basis, with strengths chosen from the data."""
@@ -165,30 +196,45 @@ class ChooseSmoothing:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a smoothed model stands: its surroundings, what data it is measured on, and its score."""
+    """Where a smoothed model stands: its surroundings, what data it is measured on, and its score.
+
+    `left_over` is the mean square of what is left of values, or of Jacobians, whichever is more.
+    """
 
     around: Surroundings
     branches: int
     equations: int
     coupling: float | None
     score: float
+    left_over: float
 
     @classmethod
     @np.errstate(all="ignore")
     def of(cls, steps: SmoothingSteps, iterates: Iterates) -> Standing:
         """The standing of a model at the λ that belongs to it."""
-        coupling = steps.balanced(steps.solver.linearised(iterates), steps.solver.coupling)
+        at = steps.solver.linearised(iterates)
+        coupling = steps.balanced(at, steps.solver.coupling)
         solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
         around = Surroundings.of(solver, solver.linearised(iterates))
         branches, both = iterates.W0.shape[1], data.has_jacobians and data.has_values
         score = score_at(data, coupling, around.misfit, float(around.freedom(branches).sum()))
-        return cls(around, branches, count_equations(data), coupling if both else None, score)
+        pairs = zip(at.misfits(), (data.entries.jacobians, data.entries.values), strict=True)
+        left_over = max(float(one[0]) / max(entries, 1) for one, entries in pairs)
+        return cls(around, branches, count_equations(data), coupling if both else None, score, left_over)
 
     @property
     def smoothing(self) -> Smoothing:
         """What was chosen, for the user."""
         freedom = self.around.freedom(self.branches)
         return Smoothing(freedom, self.coupling, 1.0 - float(freedom.sum()) / self.equations, self.score)
+
+    def wants_knots(self) -> bool:
+        """Whether a branch uses nearly all freedom it has, much is left over all the same, and data are enough."""
+        alive = len(self.around.alive)
+        unknowns = sum(len(part.N) for part in self.around.parts)
+        if not alive or self.left_over < FOLLOWED or 2 * unknowns > MOST_UNKNOWNS or self.equations < 8 * unknowns:
+            return False
+        return float(self.around.freedom(self.branches).max()) > SATURATED * unknowns / alive
 
     @property
     def hopeful(self) -> bool:
@@ -212,7 +258,10 @@ class Standing:
 
 @np.errstate(all="ignore")
 def without_smoothing(steps: SmoothingSteps, iterates: Iterates) -> Smoothing:
-    """What stands for a choice where a model stays without penalties: all of its unknowns are free, λ is as it was."""
+    """What stands for a choice where a model stays without penalties: all of its unknowns are free, λ is as it was.
+
+    Nothing is believed of it where there are few numbers for each unknown: least squares then follows their noise.
+    """
     at, data = steps.solver.linearised(iterates), steps.solver.samples
     coupling, both = steps.balanced(at, steps.solver.coupling), data.has_jacobians and data.has_values
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
@@ -220,7 +269,7 @@ def without_smoothing(steps: SmoothingSteps, iterates: Iterates) -> Smoothing:
     jacobian, values = (float(one[0]) for one in at.misfits())
     score = score_at(data, coupling, jacobian + coupling * values, float(freedom.sum()))
     left = 1.0 - float(freedom.sum()) / count_equations(data)
-    return Smoothing(freedom, steps.solver.coupling if both else None, left, score)
+    return Smoothing(freedom, steps.solver.coupling if both else None, left, score if left > PLENTY else math.inf)
 
 
 def score_at(data: SampleSet, coupling: float, misfit: float, freedom: float) -> float:
@@ -232,11 +281,11 @@ def score_at(data: SampleSet, coupling: float, misfit: float, freedom: float) ->
 
 
 def score_of(misfit: float, freedom: float, equations: int) -> float:
-    """log(misfit / E) - 2 log(1 - γ edf / E), infinite where there is too much freedom for it."""
-    left = 1.0 - GAMMA * freedom / equations
+    """log(misfit / E) - 2 γ log(1 - edf / E), infinite where there is too much freedom for it."""
+    left = 1.0 - freedom / equations
     if not (left > 0.0 and np.isfinite(misfit)):
         return math.inf
-    return math.log(max(misfit, 1e-300) / equations) - 2.0 * math.log(left)
+    return math.log(max(misfit, 1e-300) / equations) - 2.0 * GAMMA * math.log(left)
 
 
 def without_branch(iterates: Iterates, j: int) -> Iterates:

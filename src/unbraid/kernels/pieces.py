@@ -64,7 +64,7 @@ class Pieces:
         return np.where(np.isnan(u), 0, np.searchsorted(self.breaks, u, side="right"))
 
     def _locate(self, u: Array) -> tuple[Located, BoolArray | None]:
-        """Inputs u (S,) as `horner` wants them, and which t are infinite, if any: for them 0 · t is not 0, and t is 0."""
+        """Inputs u (S,) as `horner` wants them, and where t is infinite, if anywhere: 0 · t is not 0 then, so t is."""
         piece = self.find(u)
         rate = self.rate.take(piece)
         t = u - self.middle.take(piece)

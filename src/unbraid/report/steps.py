@@ -9,12 +9,15 @@ from unbraid.report.subject import Subject
 from unbraid.report.verdict import FAIR, GOOD
 from unbraid.report.words import in_percent
 from unbraid.results.carrying import left_out
+from unbraid.results.contradictions import puts_all_in_doubt
 from unbraid.results.outcome import Status
 
 
 def next_steps(subject: Subject) -> Iterator[str]:
     """What a user should try next, most pressing first."""
     fit = subject.fit
+    doubts = [] if fit is None or not subject.own else [note for note in fit.notes if puts_all_in_doubt(note)]
+    yield from doubts
     if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
         yield fit.status.advice
     if subject.worst >= FAIR and fit is not None and any(one is not None for one in fit.constraints):
@@ -22,7 +25,7 @@ def next_steps(subject: Subject) -> Iterator[str]:
             f"A shape was asked for, and an error of {in_percent(subject.worst)} is left: fit without `constraint` and "
             "compare. Where the error falls much, the samples contradict the shape."
         )
-    if subject.worst >= GOOD:
+    if subject.worst >= GOOD and not doubts:
         yield on_error(subject) if subject.own else on_error_elsewhere(subject)
     if subject.own:
         yield from subject.diagnostics.advice

@@ -316,4 +316,9 @@ def told(cause: str, where: str) -> str:
 
 def with_contradiction_first(notes: Sequence[str]) -> tuple[str, ...]:
     """Notes in their order, but for those that put all others in doubt."""
-    return tuple(sorted(notes, key=lambda note: not note.startswith((CONTRADICTION, WILD))))
+    return tuple(sorted(notes, key=lambda note: not puts_all_in_doubt(note)))
+
+
+def puts_all_in_doubt(note: str) -> bool:
+    """Whether a note tells of wild samples, or of values and Jacobians that contradict each other."""
+    return note.startswith((CONTRADICTION, WILD))

@@ -196,10 +196,10 @@ class Fit:
             return f"noise below {NOISELESS:g} %"
         found = []
         if self.value_noise is not None:
-            several = ", ".join(f"{one:.2g}" if np.isfinite(one) else "–" for one in self.value_noise[:6])
+            several = ", ".join(in_percent(one) if np.isfinite(one) else "–" for one in self.value_noise[:6])
             found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of values")
         if self.slope_noise is not None:
-            found.append(f"{self.slope_noise:.2g} % of slopes")
+            found.append(f"{in_percent(self.slope_noise)} % of slopes")
         return f"noise {' and '.join(found)}"
 
     def __repr__(self) -> str:
@@ -207,7 +207,7 @@ class Fit:
         if self.jacobian_error is not None:
             errors.append(f"Error(J) {self.jacobian_error:.2e}")
         if self.output_errors is not None:
-            listed = ", ".join(f"{e:.2g}" if e < 99.5 else f"{e:.0f}" for e in self.output_errors[:6])
+            listed = ", ".join(map(in_percent, self.output_errors[:6]))
             more = ", …" if len(self.output_errors) > 6 else ""
             errors.append(f"output errors {listed}{more} %")
         lines = [
@@ -271,3 +271,8 @@ def block_spread_squares(block: Problem, center: Array) -> Array:
     """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
     assert block.F is not None
     return weighted_sums(np.square(block.F - center), block.weights)[1]
+
+
+def in_percent(share: float) -> str:
+    """A number of percents with two digits, and no power of ten where it is large."""
+    return f"{share:.2g}" if share < 99.5 else f"{share:.0f}"

@@ -62,7 +62,7 @@ def notes_on(
             notes_on_unknowns(problem, coefficients, shown),
             [] if causes else errors,
             [] if causes else notes_on_shape(shown),
-            [] if causes else notes_on_branches(shown) if shown.superfluous else notes_on_starts(starts, status),
+            notes_on_branches(shown) if shown.superfluous else [] if causes else notes_on_starts(starts, status),
         )
         for note in notes
     )

@@ -17,6 +17,7 @@ from unbraid.fitting.fit_rank import check_fit, fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
 from unbraid.fitting.session import CUTS, Session
+from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.selection.rule import EXACT
@@ -50,18 +51,24 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         if score_of(fit) == -np.inf:
             break
     assert best is not None
-    if best.status not in CUTS:
-        branches = best.model.rank if best.smoothing is None else best.smoothing.supported
+    branches = 0
+    while best.status not in CUTS and branches != max(supported_rank(best), 1):  # a better search may support fewer
+        branches = max(supported_rank(best), 1)
         final = replace(request, rank=branches)
         check_fit(problem, final)
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
-    notes = (reason_for(best, rank, rank == most_branches(problem)), *best.notes)
+    notes = with_contradiction_first((reason_for(best, rank, rank == most_branches(problem)), *best.notes))
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
+
+
+def supported_rank(fit: Fit) -> int:
+    """How many branches of a fit the data support: all of them where nothing was chosen."""
+    return fit.model.rank if fit.smoothing is None else fit.smoothing.supported
 
 
 def reason_for(fit: Fit, tried: int, all_tried: bool) -> str:
     """Why the rank of a fit is what it is, after so many were tried, or all that so many samples allow."""
-    rank = fit.model.rank if fit.smoothing is None else fit.smoothing.supported
+    rank = supported_rank(fit)
     if fit.status in CUTS:
         how = "Interrupted" if fit.status is Status.INTERRUPTED else "Out of time"
         return f"{how} while rank {tried} was tried: rank {rank} is the best until then."
