@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,18 @@ import pytest
 import unbraid as ub
 from draws import few_or_many
 from unbraid.bases.constraints import Constraint
-from unbraid.bases.projection import targets
+from unbraid.bases.projection import Projection, targets
 from unbraid.bases.smoothing import ROUGHNESS
+from unbraid.data.in_memory import Samples
+from unbraid.data.units import Units
+from unbraid.fitting import smoothing
 from unbraid.fitting.smoothing import LAST_STEPS, STEPS
 from unbraid.kernels.cross_validation import GAMMA, trial_strengths
 from unbraid.results.fit import errors_on
 from unbraid.results.outcome import Status
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.smoothing_steps import SmoothingSteps
 from unbraid.studies.comparison.cells import with_noise
 
 METHODS = [
@@ -229,6 +236,68 @@ def test_exact_fits_stay_exact_and_have_nothing_to_choose() -> None:
         assert fit.jacobian_error is not None
         assert fit.jacobian_error < 1e-20
         assert fit.smoothing is None
+
+
+def test_few_exact_values_are_believed() -> None:
+    """As many degrees of freedom as half of the numbers or more: what is left tells that they are well used."""
+    whole, _ = ub.datasets.trig(560, rng=1)
+    problem = ub.Problem(whole.X[:60], whole.F[:60])  # type: ignore[index]
+    fit = ub.decouple(problem, "auto", starts=8, rng=0)
+    assert fit.model.rank == 3
+    _, errors = errors_on(whole.take(slice(60, None)), fit.model)
+    assert np.max(errors) < 2.0  # type: ignore[arg-type]  # BSpline(12): some 4 %
+
+
+def wavy(S: int, seed: int = 0) -> ub.Problem:
+    """Two branches, of which one is a sine of many periods."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (S, 2))
+    u = 10.0 * X @ [1.0, 1.0]
+    F = np.stack([np.sin(u), X @ [0.5, -1.0]], axis=-1)
+    J = np.stack([10.0 * np.cos(u)[:, None] * [1.0, 1.0], np.broadcast_to([0.5, -1.0], (S, 2))], axis=1)
+    return ub.Problem(X, F, J)
+
+
+def test_knots_double_where_a_branch_uses_all_that_it_has() -> None:
+    problem, fresh = wavy(400), wavy(500, seed=1)
+    fits = [ub.decouple(problem, 2, basis=basis, starts=4, rng=0) for basis in (None, ub.SmoothingSpline())]
+    errors = [np.max(errors_on(fresh, fit.model)[1]) for fit in fits]  # type: ignore[arg-type]
+    assert [fit.basis.size for fit in fits] == [58, 29]
+    assert errors[0] < 0.2 * errors[1]
+
+
+def test_knots_do_not_double_for_nothing() -> None:
+    """Where little is left over, where noise is followed already, or where samples are few."""
+    exact, _ = ub.datasets.trig(rng=0)
+    for problem in (exact, noisy_trig(0.05)[0], wavy(60)):
+        assert ub.decouple(problem, 3 if problem.S > 60 else 2, starts=4, rng=0).basis.size <= 29
+
+
+def test_what_stays_without_penalties_has_a_score_and_a_given_basis_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the splines of the search are the better ones; here they are made to be."""
+    problem, _ = noisy_trig(0.05)
+    plain = smoothing.without_smoothing
+    monkeypatch.setattr(smoothing, "without_smoothing", lambda *given: replace(plain(*given), score=-100.0))
+    fit = ub.decouple(problem, 3, starts=4, rng=0)
+    assert fit.basis == ub.BSpline(12)
+    assert fit.smoothing is not None
+    np.testing.assert_array_equal(fit.smoothing.freedom, 1 + 1 + 12)
+    assert fit.smoothing.score == -100.0
+    assert "chosen  14.0, 14.0, 14.0 degrees of freedom; λ 0.1; noise" in str(fit)
+    assert ub.decouple(problem, 3, basis=ub.SmoothingSpline(), starts=4, rng=0).basis == ub.SmoothingSpline()
+
+
+def test_unknowns_without_penalties_are_believed_where_numbers_are_plenty() -> None:
+    problem, _ = noisy_trig(0.05)
+    for S, believed in ((100, True), (20, False)):
+        some = problem.take(slice(S))
+        samples = Samples.of(some, Units.balanced(some))
+        solver = GaussNewton(samples, ub.BSpline(12), Projection.onto([None] * 3), 0.1, offset=True)
+        rng = np.random.default_rng(0)
+        W0, W1 = rng.standard_normal((1, 3, 2)), rng.standard_normal((1, 2, 3))
+        it = Iterates(W0, W1, solver.basis.place(W0 @ samples.X.T), rng.standard_normal((1, 3, 13)))
+        found = smoothing.without_smoothing(SmoothingSteps(solver, coupling_open=True), it)
+        assert np.isfinite(found.score) == believed
+        assert found.left == pytest.approx(1.0 - 3 * 14 / (S * 6))
 
 
 def test_strong_noise_on_values_leaves_lines() -> None:

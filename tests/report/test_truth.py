@@ -17,6 +17,7 @@ from unbraid.report.subject import Subject
 from unbraid.report.trust import bias_words, samples_words
 from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
+from unbraid.results.wild import WILD
 from unbraid.selection.diagnostics import ParallelPair
 from unbraid.selection.uniqueness import Flat
 
@@ -202,3 +203,10 @@ def test_advice_that_was_followed_is_not_given_again(fit: ub.Fit) -> None:
     both = steps(missing(fit, 30.0, basis=ub.SmoothingSpline(), asked=auto))
     assert "Where the samples are noisy, that may be the noise" in both
     assert "try" not in both
+
+
+def test_wild_samples_are_what_to_look_at_first(fit: ub.Fit) -> None:
+    wild = f"{WILD}F: 1 of 100 samples (sample 3, counted from 0; output 1) is far from what the others make likely."
+    told = steps(missing(fit, 30.0, notes=(wild,)))
+    assert told.startswith(wild)
+    assert "rank 4" not in told

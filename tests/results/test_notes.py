@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.results.notes import Shown, notes_on_errors
+from unbraid.results.notes import Shown, notes_on, notes_on_errors
+from unbraid.results.outcome import Status
+from unbraid.results.smoothing import Smoothing
 
 
 def noted(fit: ub.Fit, words: str) -> bool:
@@ -75,3 +77,20 @@ def test_the_trace_holds_every_step_and_ends_at_the_objective() -> None:
     fit = ub.decouple(problem, 3, rng=0, method=ub.methods.default(max_steps=2))
     assert fit.trace.objective[-1] == pytest.approx(fit.objective)
     assert fit.trace.sweeps <= 40 + 2 + 40
+
+
+def test_empty_branches_are_told_of_beside_wild_samples() -> None:
+    problem, truth = ub.datasets.trig(rng=0)
+    F = np.array(problem.F)
+    F[7, 0] = 1e6
+    empty = ub.DecoupledModel(truth.W0, truth.W1 * [1.0, 1.0, 0.0], truth.branches)
+    shown = Shown(empty, None, np.array([5.0, 5.0]), Smoothing(np.array([5.0, 5.0, 0.0]), None, 0.9, 0.0))
+    notes = notes_on(ub.Problem(problem.X, F), 10, [], Status.CONVERGED, shown)
+    assert notes[0].startswith("Wild values in F")
+    assert notes[-1].startswith("Branch 3 carries nothing")
+
+
+def test_noise_of_a_hundred_percent_is_a_number_that_can_be_read() -> None:
+    rng = np.random.default_rng(0)
+    fit = ub.decouple(ub.Problem(rng.uniform(-1, 1, (300, 3)), rng.standard_normal((300, 1))), 1, starts=2, rng=0)
+    assert "e+" not in str(fit)

@@ -1,15 +1,16 @@
 """The stage where a basis leaves its smoothing open: how much to smooth, what λ, and how many branches are needed.
 
 The best run of the search and the polish, which were in a basis of few degrees of freedom, goes on as penalised
-splines, in steps that choose strengths and λ as they go (`solvers.smoothing_steps`). Then the branch that matters least
-is left out, where that makes the score
+splines, in steps that choose strengths and λ as they go (`solvers.smoothing_steps`); with twice as many knots where
+branches use all they have and much is left over. Then the branch that matters least is left out, and so on for as long
+as there is hope, and what counts is the model on that path of the best score
 
-    log(misfit / E) - (E_F / E) log λ - 2 γ log(1 - edf / E)
+    log(misfit / E) - (E_F / E) log λ - 2 γ log(1 - edf / E),
 
-smaller: E is how many numbers are fitted, E_F how many of them are values, and edf the degrees of freedom of the whole
-fit, directions among them. With γ = 2, of the ranks of a model whose every branch is smoothed already, it chose the
-right one where γ = 1 and 1.4 kept branches of noise. Where the run has a better score as it came, all its unknowns
-counted, it stays as it was.
+E being how many numbers are fitted, E_F how many of them are values, and edf the degrees of freedom of the whole fit,
+directions among them. It is the logarithm of generalised cross-validation, in which a degree of freedom counts γ-fold.
+With γ = 2, of the ranks of a model whose every branch is smoothed already, it chose the right one where γ = 1 and 1.4
+kept branches of noise. Where the run has a better score as it came, all its unknowns counted, it stays as it was.
 """
 
 from __future__ import annotations
