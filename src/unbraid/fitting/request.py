@@ -146,7 +146,7 @@ class Request:
         return per_branch(self.constraint, self.rank_used, self.basis_used)
 
     @property
-    def continued(self) -> bool:
+    def has_init(self) -> bool:
         """Whether there was a model to start from."""
         return self.init is not None
 

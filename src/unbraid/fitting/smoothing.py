@@ -29,7 +29,6 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
-from unbraid.kernels.arrays import Array
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
@@ -37,9 +36,12 @@ from unbraid.solvers.loop import Stopping
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
-STEPS, FEWER_STEPS, FOLLOWING, LAST_STEPS = 60, 40, 10, 20
-"""Steps while strengths are chosen; after a branch was left out, of which in some the others follow first; and with
-directions and strengths that stay."""
+STEPS = 60
+"""Steps while strengths are chosen, at most."""
+STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
+"""The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
+LAST_STEPS = 20
+"""Steps at the end, in which directions and strengths stay."""
 AT_REST, RESOLVED = 0.05, 1e-6
 """Strengths have been chosen where minus twice the logarithm of the likelihood changes by less than this, or by less
 than so much for each number that is fitted."""
@@ -124,17 +126,12 @@ class ChooseSmoothing:
         steps, run = self.steps_at(found.level), found.best
 
         def begin() -> SmoothingState:
-            return steps.start(self.at_first(steps.solver.placed_anew(run.best), steps))
+            return steps.start(with_first_strengths(steps.solver.placed_anew(run.best), steps))
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
             return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
-
-    def at_first(self, iterates: Iterates, steps: SmoothingSteps) -> Iterates:
-        """Models with the strengths that the choice begins with: others may be far off, and make branches vanish."""
-        shape = (*iterates.W0.shape[:2], PENALTIES)
-        return with_strengths(iterates, np.full(shape, FIRST_STRENGTH * steps.solver.samples.size))
 
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
@@ -156,9 +153,9 @@ class ChooseSmoothing:
     def leave_branch_out(self, j: int, session: Session, found: Found) -> Found:
         """The best run without a branch, the others following; as it was where that is cut short."""
         steps, run = self.steps_at(found.level), found.best
-        fewer = self.at_first(without_branch(run.best, j), steps)
+        fewer = with_first_strengths(without_branch(run.best, j), steps)
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
-        after = self.drive(session, steps, lambda: steps.start(fewer, FOLLOWING), run, span, FEWER_STEPS)
+        after = self.drive(session, steps, lambda: steps.start(fewer, STEPS_TO_FOLLOW), run, span, STEPS_WITHOUT_ONE)
         cut = cut_of([after])
         return replace(found, cut=cut) if cut is not None else replace(found, runs=(after,))
 
@@ -183,7 +180,7 @@ class ChooseSmoothing:
     def settle(self, session: Session, found: Found) -> Found:
         """The last steps: directions and strengths stay, so that knots end on the final inputs."""
         steps, run = self.steps_at(found.level), found.best
-        coupling = steps.balanced(steps.solver.linearised(run.best), self.solver.coupling)
+        coupling = steps.balanced(steps.solver.linearised(run.best))
         final = replace(steps.solver, coupling=coupling, directions_fixed=True, place_knots_at=frozenset())
         stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.max_seconds)
         span = ProgressSpan("smooth", before=STEPS)
@@ -214,7 +211,7 @@ class Standing:
     def of(cls, steps: SmoothingSteps, iterates: Iterates) -> Standing:
         """The standing of a model at the λ that belongs to it."""
         at = steps.solver.linearised(iterates)
-        coupling = steps.balanced(at, steps.solver.coupling)
+        coupling = steps.balanced(at)
         solver, data = replace(steps.solver, coupling=coupling), steps.solver.samples
         around = Surroundings.of(solver, solver.linearised(iterates))
         branches, both = iterates.W0.shape[1], data.has_jacobians and data.has_values
@@ -264,7 +261,7 @@ def without_smoothing(steps: SmoothingSteps, iterates: Iterates) -> Smoothing:
     Nothing is believed of it where there are few numbers for each unknown: least squares then follows their noise.
     """
     at, data = steps.solver.linearised(iterates), steps.solver.samples
-    coupling, both = steps.balanced(at, steps.solver.coupling), data.has_jacobians and data.has_values
+    coupling, both = steps.balanced(at), data.has_jacobians and data.has_values
     (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
     freedom = np.full(r, float(n - 1 + m - 1 + K - 1))
     jacobian, values = (float(one[0]) for one in at.misfits())
@@ -296,7 +293,8 @@ def without_branch(iterates: Iterates, j: int) -> Iterates:
     return replace(iterates, W1=W1, a=a)
 
 
-def with_strengths(iterates: Iterates, strength: Array) -> Iterates:
-    """The same models with other strengths (B, r, 3) of their penalties."""
+def with_first_strengths(iterates: Iterates, steps: SmoothingSteps) -> Iterates:
+    """Models with the strengths that the choice begins with: others may be far off, and make branches vanish."""
     assert isinstance(iterates.placement, PlacedSmoothing)
+    strength = np.full((*iterates.W0.shape[:2], PENALTIES), FIRST_STRENGTH * steps.solver.samples.size)
     return replace(iterates, placement=replace(iterates.placement, strength=strength))

@@ -78,12 +78,12 @@ def call(asked: Request) -> list[str]:
     arguments.append(f"starts={asked.starts}")
     if asked.continuation != "auto":
         arguments.append(f'continuation="{asked.continuation}"')
-    if asked.continued:
+    if asked.has_init:
         arguments.append("init=model")
         remarks.append("# model: the one that the fit began with")
     if asked.seed is not None:
         arguments.append(f"rng={asked.seed}")
-    elif not asked.continued:
+    elif not asked.has_init:
         remarks.append("# the seed of this fit is not known; with rng=0, say, the next one can be repeated")
     line = f"fit = ub.decouple(problem, {', '.join(arguments)})"
     if len(line) > 88:

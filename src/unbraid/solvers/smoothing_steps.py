@@ -63,13 +63,11 @@ class SmoothingSteps:
     solver: GaussNewton
     coupling_open: bool
 
-    def start(self, iterates: Iterates, at_first: int = 0) -> SmoothingState:
-        """Begin at a model whose penalties have strengths, which stay for some steps `at_first`."""
-        coupling = self.balanced(self.solver.linearised(iterates), self.solver.coupling)
+    def start(self, iterates: Iterates, held: int = 0) -> SmoothingState:
+        """Begin at a model whose penalties have strengths, which are held for some steps: those are counted below 0."""
+        coupling = self.balanced(self.solver.linearised(iterates))
         nothing = np.full(1, np.inf)
-        return SmoothingState(
-            iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), -at_first
-        )
+        return SmoothingState(iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), -held)
 
     def step(self, state: SmoothingState) -> tuple[SmoothingState, list[tuple[int, Event]]]:
         """Strengths anew, one damped step, and λ anew."""
@@ -92,7 +90,7 @@ class SmoothingSteps:
             before[0],
             np.array([self.criterion(around, state.coupling)]),
             there.iterates,
-            self.balanced(there, state.coupling),
+            self.balanced(there),
             np.minimum(tried.damping, MOST_DAMPED),
             state.steps + 1,
         ), []
@@ -103,11 +101,11 @@ class SmoothingSteps:
         values = data.entries.values * data.has_jacobians
         return float(np.exp((around.deviance() - values * np.log(coupling)) / count_equations(data)))
 
-    def balanced(self, at: Linearised, coupling: float) -> float:
-        """λ from the residuals of a model; what it was where it is given, or there are values or Jacobians only."""
+    def balanced(self, at: Linearised) -> float:
+        """λ from the residuals of a model; the solver's where it is given, or there are values or Jacobians only."""
         data = self.solver.samples
         if not (self.coupling_open and data.has_jacobians and data.has_values):
-            return coupling
+            return self.solver.coupling
         jacobian, values = (float(one[0]) for one in at.misfits())
         each = jacobian * data.entries.values / max(data.entries.jacobians, 1)
         least, most = COUPLINGS
