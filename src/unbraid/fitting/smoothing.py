@@ -108,10 +108,14 @@ class ChooseSmoothing:
         return SmoothingSteps(solver, self.open.coupling)
 
     def refine(self, session: Session, found: Found) -> tuple[ChooseSmoothing, Found]:
-        """The stage and what it found, with twice as many knots for as long as branches use all they have in vain."""
+        """The stage and what it found, with twice as many knots for as long as branches use all they have in vain.
+
+        λ stays then: what is left of slopes around jumps falls with every knot, although nothing tells where between
+        two samples they jump, and values would be given up for it.
+        """
         stage, standing, most = self, self.standing(found), self.steps_at(found.level).solver.samples.size // 2
         while found.cut is None and stage.open.basis and 2 * stage.basis.size <= most and standing.wants_knots():
-            finer = replace(stage, basis=stage.basis.of_size(2 * stage.basis.size))
+            finer = stage.with_basis(stage.basis.of_size(2 * stage.basis.size), standing.coupling)
             tried = session.run(finer.smooth, found)
             if tried.cut is not None:
                 return stage, replace(found, cut=tried.cut)
@@ -120,6 +124,14 @@ class ChooseSmoothing:
                 break
             stage, found, standing = finer, tried, there
         return stage, found
+
+    def with_basis(self, basis: Basis, coupling: float | None) -> ChooseSmoothing:
+        """The stage with another basis, and a λ that stays, where there is one."""
+        if coupling is None:
+            return replace(self, basis=basis)
+        return replace(
+            self, basis=basis, solver=replace(self.solver, coupling=coupling), open=self.open._replace(coupling=False)
+        )
 
     def smooth(self, session: Session, found: Found) -> Found:
         """The best run in the basis, with strengths chosen from the data."""
