@@ -42,7 +42,8 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def words(printed: str) -> list[str]:
     """What was printed, without its digits: times, rounding, and signs of what is 0 differ from machine to machine."""
-    return re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "#", re.sub(r"\[ +", "[", printed)).split()
+    numbers = re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "#", printed)
+    return re.sub(r"([\[\]])", r" \1 ", numbers).split()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "```text" in (ROOT / page).read_text(encoding="utf-8")])
