@@ -40,7 +40,7 @@ def test_what_was_chosen_stands_on_the_page(text: str) -> None:
     assert f"λ, the weight of values beside slopes in balanced units, is {fit.smoothing.coupling:.3g}." in words
     assert fit.value_noise is not None
     first, second = (f"{one:.2g} % of f" for one in fit.value_noise)
-    assert f"What is left it takes for noise: {first}₁, {second}₂ and {fit.slope_noise:.2g} % of slopes." in words
+    assert f"What is left, noise or what so many branches cannot follow, is {first}₁, {second}₂ and {fit.slope_noise:.2g} % of slopes." in words
 
 
 def test_starts_are_not_accused_of_what_was_left_out(text: str) -> None:
@@ -54,7 +54,7 @@ def test_a_notebook_shows_what_was_chosen() -> None:
     view = five_branches()._repr_html_()
     assert view is not None
     assert "Branches 2 and 4 carry nothing" in view
-    assert "takes for noise" in view
+    assert "What is left, noise or" in view
 
 
 def test_a_page_about_a_fixed_basis_says_nothing_of_it(page: str) -> None:

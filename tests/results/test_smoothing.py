@@ -34,7 +34,7 @@ def test_levels_of_noise_are_numbers_and_words() -> None:
     assert fit.slope_noise == pytest.approx(5.0, rel=0.3)
     assert (
         fit.noise
-        == f"noise {fit.value_noise[0]:.2g}, {fit.value_noise[1]:.2g} % of values and {fit.slope_noise:.2g} % of slopes"
+        == f"noise or misfit {fit.value_noise[0]:.2g}, {fit.value_noise[1]:.2g} % of values and {fit.slope_noise:.2g} % of slopes"
     )
     exact = replace(fit, output_errors=np.array([1e-6, np.nan]), jacobian_error=1e-14)
     assert exact.noise == "noise below 0.01 %"

@@ -69,8 +69,11 @@ class Basis(ABC):
         """Whether the strength of its smoothing is to be chosen from the data, after a search in `searched`."""
         return False
 
-    def for_samples(self, samples: int) -> Basis:
-        """What takes its place where it is a default, and more than enough for so few samples."""
+    def for_samples(self, numbers: int, most: int) -> Basis:
+        """What takes its place where it is a default, and more than enough for so few numbers that samples tell.
+
+        `most` are the degrees of freedom that it may have.
+        """
         return self
 
     def searched(self) -> Basis:

@@ -89,11 +89,11 @@ class SmoothingSpline(SplineBasis):
     def smoothing_open(self) -> bool:
         return self.smoothing is None
 
-    def for_samples(self, samples: int) -> Basis:
-        df = min(self.df, samples // 2)
+    def for_samples(self, numbers: int, most: int) -> Basis:
+        df = min(self.df, numbers // 2, most)
         if df >= LEAST_DEGREE:
             return replace(self, df=df, degree=min(self.degree, df))
-        df = max(samples - 1, 1)
+        df = max(most, 1)
         return BSpline(df, degree=min(3, df))
 
     def searched(self) -> Basis:

@@ -36,7 +36,7 @@ class Case:
         """The best run as a model, and how all starts ended; `seconds` are still to come."""
         problem, request, method = self.problem, self.request, self.request.method_used
         best, starts = found.best, found.every_start
-        basis = request.basis_searched if found.basis is None else found.basis
+        basis = request.basis_searched_on(self.problem) if found.basis is None else found.basis
         model = finish_run(problem, self.units, basis, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
         summaries = tuple(summarise(run, starts[0], self.units) for run in starts)

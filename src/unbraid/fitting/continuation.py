@@ -9,7 +9,7 @@ coefficients a of the branch, so their covariance gives its variance. The polyno
 most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square;
 from there on the branch is linear, with the slope that it has there, so that at `REACH`, H of the domain, it departs
 from the tangent by b(h) + b'(h) (H - h). The standard deviation of that is to be at most `RISK` of the heights that the
-branch covers inside. This second bound is for steep polynomials, which a few samples far out, or branches too stiff for
+branch covers inside (where samples are few, H is larger, because others lie farther outside). This second bound is for steep polynomials, which a few samples far out, or branches too stiff for
 what they are to follow, leave behind: a small doubt about a large number. It is lowered where branches nearly cancel
 each other, so that outputs cover less than the branches do. What is not finite, or not determined by the data, is not
 followed, and nothing is beyond the end of a long tail (`kernels.knots`), where samples are few and far between.
@@ -41,6 +41,8 @@ DOUBT, RISK = (0.5, 0.15), (3e-2, 3e-3)
 becomes of it at `REACH` one of at most `RISK` of the range of the branch's values, where branches do not cancel each
 other: of penalised splines, and of others, whose standard deviations know nothing of what their few knots cannot
 follow."""
+GAPS_BEYOND = 4.0
+"""Where samples are few, others lie farther outside: what is looked at then is so many mean distances of them away."""
 HEIGHTS = 32
 """Points at which a continuation is looked at: a power of two, so that reaches are numbers that files hold exactly."""
 RIDGE = 1e-12
@@ -77,12 +79,13 @@ def supported_reaches(solver: GaussNewton, iterates: Iterates) -> Array:
     ends = placement.domain()
     share = np.linspace(0.0, REACH, HEIGHTS + 1)[1:]
     h = share * (np.diff(ends) * np.array([-1.0, 1.0]))[..., None]  # (r, 2, H)
+    far = max(1.0, GAPS_BEYOND / (REACH * solver.samples.size))
     bends = np.zeros((*h.shape, a.shape[-1]))
     farthest = np.zeros_like(bends)
     for k in range(2, solver.basis.continued_degree + 1):
         derivative = placement.design(ends, k)[..., None, :]
         bends += derivative * (h**k / math.factorial(k))[..., None]
-        farthest += derivative * (h ** (k - 1) / math.factorial(k - 1) * (h[..., -1:] - h))[..., None]
+        farthest += derivative * (h ** (k - 1) / math.factorial(k - 1) * (far * h[..., -1:] - h))[..., None]
     farthest += bends
     covariance = coefficient_covariances(solver, iterates)[:, None]
     doubt, risk = (np.abs(np.sum((one @ covariance) * one, axis=-1)) for one in (bends, farthest))

@@ -89,14 +89,15 @@ def search_for_fewer(case: Case, found: Found, session: Session) -> Found:
         if not 0 < fewer < request.rank_used:
             break
         request = replace(request, rank=fewer)
-        other = Setup.of(replace(case, request=request)).run(session)
+        setup = Setup.of(replace(case, request=request))
+        other = setup.run(session)
         if other.cut is not None:
             return replace(found, cut=other.cut)
         if not np.isfinite(other.best.objective):
             break
         if other.smoothing is not None and not other.smoothing.score < found.smoothing.score + SLIGHT:
             break  # without one it is exact
-        found = padded(other, found.best.best, rank)
+        found = replace(padded(other, found.best.best, rank), basis=other.basis or setup.solver.basis)
     return found
 
 
@@ -144,7 +145,7 @@ class Setup:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
         samples = sample_set(problem, case.units)
-        basis = request.basis_searched
+        basis = request.basis_searched_on(problem)
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)

@@ -17,13 +17,11 @@ from unbraid.bases import Basis, BSpline
 from unbraid.data.estimates import local_slopes, surrogate_slopes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, measure_anew
+from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
 from unbraid.fitting.search import SearchStarts
 from unbraid.fitting.session import Found, Session, sort_runs
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.methods import Method
-from unbraid.metrics import direction_angles
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
 
@@ -87,11 +85,6 @@ class Refine:
                 break
         kept = [replace(run, best=self.solver.placed_anew(run.best)) for run in kept]
         return replace(found, runs=tuple(measure_anew(self.solver, kept)))
-
-
-def angle_between(one: Run, other: Run) -> float:
-    """The largest angle between directions of two runs, in degrees; what is not finite has no direction."""
-    return float(direction_angles(*(finite_or_zero(run.best.W0[0]) for run in (one, other))).max())
 
 
 def neighbouring_slopes(X: Array, F: Array) -> Array:

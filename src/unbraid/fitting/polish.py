@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.data.in_memory import Samples
 from unbraid.fitting.search import batches
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of, session_elsewhere, time_of_day
+from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.methods.base import Polish
 from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Status, Trace
@@ -24,8 +25,9 @@ from unbraid.solvers.loop import Stopping
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
-AGREEMENT = 1e-3
-"""Two polished starts whose objectives differ by less than this share of themselves have found the same minimum."""
+AGREEMENT, AS_GOOD = 1e-3, 1e-2
+"""Two polished starts whose objectives differ by less than this share of themselves have found the same minimum; where
+valleys are flat, by less than the second share: then another one is not worth the search."""
 SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum, or at it but
 for the places of their knots."""
@@ -115,8 +117,25 @@ def polish_batch(
 ) -> list[Run]:
     """Polish and settle models as one batch."""
     begin = partial(solver.start, Iterates.join(bests))
-    runs = session.loop(solver, begin, stopping, replace(span, after=SETTLING))
-    return settle(session, solver, runs, stopping, span)
+    runs = session.loop(solver, begin, replace(stopping, race=True), replace(span, after=SETTLING))
+    if cut_of(runs) is not None:
+        return settle(session, solver, runs, stopping, span)
+    least = min(run.objective for run in runs)
+    ahead = [k for k, run in enumerate(runs) if may_win(run, least)]
+    there = replace(span, batch=span.batch[: len(ahead)])
+    settled = dict(zip(ahead, settle(session, solver, [runs[k] for k in ahead], stopping, there), strict=True))
+    return [settled[k] if k in settled else measured_anew(solver, run) for k, run in enumerate(runs)]
+
+
+def may_win(run: Run, least: float) -> bool:
+    """Whether a run at the end of a race may turn out to be the best when its knots have settled."""
+    near = run.objective <= (1.0 + SAME_OBJECTIVE) * least
+    return run.objective <= least or (near and run.status not in (Status.JOINED, Status.OUTRUN))
+
+
+def measured_anew(solver: GaussNewton, run: Run) -> Run:
+    """A run that lost a race, on knots of its last directions, which those that won are measured on as well."""
+    return measure_run(solver, replace(run, best=solver.placed_anew(run.best)))
 
 
 def polish_elsewhere(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
@@ -220,15 +239,27 @@ def polishing_order(runs: Sequence[Run]) -> list[int]:
 def are_alike(one: Run, other: Run) -> bool:
     """Whether two starts seem to be on their way to the same minimum."""
     near = abs(one.objective - other.objective) <= SAME_OBJECTIVE * max(one.objective, other.objective)
-    return near and float(direction_angles(one.best.W0[0], other.best.W0[0]).max()) < SAME_ANGLE
+    return near and angle_between(one, other) < SAME_ANGLE
+
+
+def angle_between(one: Run, other: Run) -> float:
+    """The largest angle between directions of two runs, in degrees; what is not finite has no direction."""
+    return float(direction_angles(*(finite_or_zero(run.best.W0[0]) for run in (one, other))).max())
 
 
 def is_enough(runs: Sequence[Run]) -> bool:
     """Whether one run is exact, or the best two agree: in the objective, or about in that and in the directions."""
-    best, *others = sorted(runs, key=lambda run: run.objective)[:2]
-    if best.objective < EXACT_OBJECTIVE or not others:
-        return best.objective < EXACT_OBJECTIVE
-    return others[0].objective <= (1.0 + AGREEMENT) * best.objective or are_alike(best, others[0])
+    best, *others = sorted(runs, key=lambda run: run.objective)
+    return best.objective < EXACT_OBJECTIVE or any(confirms(one, best) for one in others)
+
+
+def confirms(run: Run, best: Run) -> bool:
+    """Whether a run has found the same minimum as the best, or was on its way there."""
+    if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
+        return True
+    slow = (Status.FLAT, Status.JOINED)
+    share = AS_GOOD if best.status in slow and run.status in slow else AGREEMENT
+    return run.objective <= (1.0 + share) * best.objective or are_alike(best, run)
 
 
 def continue_run(search: Run, polished: Run) -> Run:

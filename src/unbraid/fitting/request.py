@@ -8,7 +8,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Literal, get_args
 
-from unbraid.bases import Basis
+from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
@@ -29,6 +29,9 @@ Continuing = Literal["auto", "linear", "polynomial"]
 
 DEFAULT, UNPOLISHED = default(), default(polish=False)
 """The methods of a request that names none."""
+
+NUMBERS_PER_UNKNOWN = 3
+"""How many numbers there are to be for each unknown of a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,18 @@ class Request:
         """The basis of the search, and of the polish where there is one."""
         return self.basis_used if self.method_used.polish is None else self.basis_used.searched()
 
+    def basis_searched_on(self, problem: Problem) -> Basis:
+        """The basis of the search where a problem's numbers are to be several times as many as unknowns.
+
+        Curves of more would go through all numbers, along any direction. It is smaller only where it is none of the
+        caller's.
+        """
+        basis = self.basis_searched
+        if not (self.basis_open and isinstance(basis, BSpline)):
+            return basis
+        most = problem.known.entries // (NUMBERS_PER_UNKNOWN * self.rank_used) - (problem.n + problem.m - 2)
+        return replace(basis, df=min(basis.df, max(most, basis.degree)))
+
     @property
     def chooses_smoothing(self) -> bool:
         """Whether smoothing is chosen from the data, after the polish."""
@@ -127,7 +142,8 @@ class Request:
         """What was asked for with a basis that is not too large for the samples, where none was asked for."""
         if self.basis is not None or not isinstance(problem, Problem):
             return self
-        return replace(self, basis=self.basis_used.for_samples(problem.S), basis_open=True)
+        heard = problem.S if problem.J is None else 2 * problem.S  # values and slopes of every branch
+        return replace(self, basis=self.basis_used.for_samples(heard, problem.S - 1), basis_open=True)
 
     @property
     def compression_used(self) -> bool | None:

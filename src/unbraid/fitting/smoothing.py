@@ -29,6 +29,7 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
+from unbraid.kernels.arrays import Array
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
@@ -39,7 +40,11 @@ from unbraid.solvers.surroundings import Surroundings, count_equations
 STEPS = 60
 """Steps while strengths are chosen, at most."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
-"""The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
+"""The same after a branch was left out; and steps before these, in which the others follow and strengths stay. They
+also come before the first choice where curves are so rough that the penalties outweigh all data."""
+STEPS_OF_CURVES, CROWDED = 8, 2.0
+"""Steps before all of these, in which rough curves become smooth and directions stay; and how many numbers a search
+has had for each unknown where its curves may be rough however little is left over."""
 LAST_STEPS = 20
 """Steps at the end, in which directions and strengths stay."""
 AT_REST, RESOLVED = 0.05, 1e-6
@@ -60,6 +65,9 @@ PLENTY = 0.75
 """Share of the equations that unknowns without penalties have to leave over to be believed."""
 HOPEFUL = 0.25
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
+
+GIVEN_UP = 1.0
+"""Where a score has grown by this, e times the variance, nothing that is left out further on brings it back."""
 
 
 class Open(NamedTuple):
@@ -85,7 +93,7 @@ class ChooseSmoothing:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Strengths, knots, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
-        if not EXACT_OBJECTIVE <= found.best.objective < np.inf:
+        if not found.best.objective < np.inf or self.is_exact(found):
             return found
         polished, found = found, session.run(self.smooth, found)
         if found.basis is None:
@@ -101,6 +109,11 @@ class ChooseSmoothing:
         if found.smoothing.score <= plain.score:
             return found
         return replace(polished, smoothing=plain)  # too rough for these penalties, or knots
+
+    def is_exact(self, found: Found) -> bool:
+        """Whether the best run has found an exact solution: that of fewer numbers than unknowns may be any function."""
+        numbers = count_equations(self.levels.solver_at(self.solver, found.level).samples)
+        return found.best.objective < EXACT_OBJECTIVE and count_freedom(found.best.best).sum() < numbers
 
     def steps_at(self, level: int) -> SmoothingSteps:
         """The solver on the samples of a level."""
@@ -138,7 +151,11 @@ class ChooseSmoothing:
         steps, run = self.steps_at(found.level), found.best
 
         def begin() -> SmoothingState:
-            return steps.start(with_first_strengths(steps.solver.placed_anew(run.best), steps))
+            first = with_first_strengths(steps.solver.placed_anew(run.best), steps)
+            crowded = CROWDED * count_freedom(run.best).sum() > count_equations(steps.solver.samples)
+            if crowded or float(steps.solver.objective(first)[0]) > 1.0:  # curves may have followed noise, any way
+                return steps.start(with_smooth_curves(first, steps), STEPS_TO_FOLLOW)
+            return steps.start(first)
 
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
@@ -153,9 +170,11 @@ class ChooseSmoothing:
             found = session.run(partial(self.leave_branch_out, standing.least()), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
-            standing = self.standing(found)
-            if standing.score < score + SLIGHT:
+            exact, standing = standing.is_exact, self.standing(found)
+            if standing.score < score + SLIGHT or (exact and standing.is_exact):
                 best, score = found, min(standing.score, score)
+            elif not standing.score < score + GIVEN_UP:
+                break
         return best
 
     def standing(self, found: Found) -> Standing:
@@ -247,9 +266,19 @@ class Standing:
         return float(self.around.freedom(self.branches).max()) > SATURATED * unknowns / alive
 
     @property
+    def is_exact(self) -> bool:
+        """Whether what is left over is less than matters: then fewer branches are better, whatever the score is."""
+        return self.left_over < FOLLOWED
+
+    @property
     def hopeful(self) -> bool:
         """Whether the least branch may be one too many: not where it is the only one, nor where nothing is finite."""
-        return self.expected() - self.score <= HOPEFUL
+        expected = self.expected()
+        return expected - self.score <= HOPEFUL or (self.is_exact and len(self.around.alive) > 1 and self.spare())
+
+    def spare(self) -> bool:
+        """Whether what is left over would still be less than matters without the least branch, to first order."""
+        return float(self.around.misfit + self.around.losses().min()) / self.equations < FOLLOWED
 
     def least(self) -> int:
         """The number of the branch whose loss costs least."""
@@ -274,12 +303,17 @@ def without_smoothing(steps: SmoothingSteps, iterates: Iterates) -> Smoothing:
     """
     at, data = steps.solver.linearised(iterates), steps.solver.samples
     coupling, both = steps.balanced(at), data.has_jacobians and data.has_values
-    (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
-    freedom = np.full(r, float(n - 1 + m - 1 + K - 1))
+    freedom = count_freedom(iterates)
     jacobian, values = (float(one[0]) for one in at.misfits())
     score = score_at(data, coupling, jacobian + coupling * values, float(freedom.sum()))
     left = 1.0 - float(freedom.sum()) / count_equations(data)
     return Smoothing(freedom, steps.solver.coupling if both else None, left, score if left > PLENTY else math.inf)
+
+
+def count_freedom(iterates: Iterates) -> Array:
+    """The unknowns of each branch (r,) without penalties: turns of w1 and w0, and coefficients but for the constant."""
+    (n, r), m, K = iterates.W1.shape[1:], iterates.W0.shape[-1], iterates.a.shape[-1]
+    return np.full(r, float(n - 1 + m - 1 + K - 1))
 
 
 def score_at(data: SampleSet, coupling: float, misfit: float, freedom: float) -> float:
@@ -303,6 +337,19 @@ def without_branch(iterates: Iterates, j: int) -> Iterates:
     W1, a = iterates.W1.copy(), iterates.a.copy()
     W1[..., j], a[:, j] = 0.0, 0.0
     return replace(iterates, W1=W1, a=a)
+
+
+def with_smooth_curves(iterates: Iterates, steps: SmoothingSteps) -> Iterates:
+    """Models with the curves that penalties leave of theirs, all else staying: rough ones would turn directions far.
+
+    That is a linear problem, but for the damping of steps.
+    """
+    fixed = replace(steps.solver, directions_fixed=True, weights_fixed=True, place_knots_at=frozenset())
+    with np.errstate(all="ignore"):
+        state = fixed.start(iterates)
+        for _ in range(STEPS_OF_CURVES):
+            state, _ = fixed.step(state)
+    return state.iterates
 
 
 def with_first_strengths(iterates: Iterates, steps: SmoothingSteps) -> Iterates:

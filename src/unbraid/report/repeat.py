@@ -50,10 +50,12 @@ def python_code(subject: Subject) -> str:
     arrays = [(name, getattr(problem, name)) for name in ("X", "F", "J")]
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays if array is not None)
     given = ["X", *(f"{name}={name}" for name, array in arrays[1:] if array is not None)]
-    given += [f"{name}={name}" for name in ("weights",) if problem.weights is not None]
+    asked = None if subject.fit is None else subject.fit.asked
+    robust = asked is not None and asked.loss != "squared"  # which gives samples weight 0
+    weighted = problem.weights is not None and not (robust and bool(np.isin(problem.weights, (0.0, 1.0)).all()))
+    given += ["weights=weights"] if weighted else []
     given += [] if problem.complete else ['missing="mask"']
     lines = ["import unbraid as ub", "", f"# your samples: {shapes}", f"problem = ub.Problem({', '.join(given)})"]
-    asked = None if subject.fit is None else subject.fit.asked
     if asked is None:
         return "\n".join(lines)
     return "\n".join([*lines, *call(asked), 'fit.report("report.html")'])

@@ -54,6 +54,9 @@ NOISES, NEGLIGIBLE = 1.7, 0.01
 """Jacobians may leave so many times the noise unexplained, and this share of the variance."""
 NOISE_NEIGHBOURS = 10
 """Of how many neighbours differences tell of noise, as they go to zero with the distance but for that."""
+BENT, STRAIGHT = 0.7, 0.2
+"""Slopes at the ends of a pair that differ by more than this share of themselves tell little of what is between; and
+the share of pairs without such slopes that is enough to leave out the others."""
 RANDOM_ORDERS = 8
 """How many random orders Jacobians are compared with."""
 UNLIKE, BEYOND_NOISE, STILL_NEAR = 0.05, 4.0, 0.3
@@ -61,6 +64,8 @@ UNLIKE, BEYOND_NOISE, STILL_NEAR = 0.05, 4.0, 0.3
 noise; more than the last is not asked for."""
 STILL_VARYING = 0.3
 """Values that vary by this share of their spread, and more, cannot have Jacobians that are zero."""
+UNITS_LEFT = 0.25
+"""What Jacobians may leave unexplained in the units that are said to be theirs."""
 PAIRS_PER_INPUT = 20
 """Differences of values that have to be known for every input whose units are asked for."""
 FEW_AXES, MANY_AXES = 5, 12
@@ -172,6 +177,7 @@ class Neighbours(NamedTuple):
         x_scale, spread = (np.where(one > 0.0, one, 1.0) for one in (np.std(X, axis=0), np.std(F, axis=0)))
         pairs, noise = pairs_beyond_noise(X / x_scale, F / spread), share_of_noise(X / x_scale, F / spread)
         pairs = pairs[:: 1 + len(pairs) * J[0].size // MOST_ENTRIES]
+        pairs = straight_pairs(pairs, X, J / spread[:, None])
         one, other = pairs.T
         return cls(pairs, noise, X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
 
@@ -187,6 +193,12 @@ class Neighbours(NamedTuple):
         """1 - R²: the share of the differences of values that slopes leave unexplained."""
         total = max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
         return float(np.sum((self.rises - self.expected(slopes)) ** 2)) / total
+
+    def left_at_any_size(self, slopes: Array) -> float:
+        """The same of slopes times the best positive factor: slopes that are too steep for such steps may be right."""
+        expected = self.expected(slopes)
+        size = float(np.sum(expected**2)) * float(np.sum(self.rises**2))
+        return 1.0 - max(float(np.sum(expected * self.rises)), 0.0) ** 2 / max(size, np.finfo(float).tiny)
 
     @property
     def unlike(self) -> float:
@@ -209,6 +221,19 @@ def pairs_beyond_noise(X: Array, F: Array) -> IndexArray:
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
+def straight_pairs(pairs: IndexArray, X: Array, J: Array) -> IndexArray:
+    """Those of some pairs (p, 2) between which slopes do not change too much for a straight line, if they are several.
+
+    Where they do, as in long tails, ½ (J(x) + J(x')) (x' - x) may be many times the difference of values.
+    """
+    one, other = pairs.T
+    steps = X[other] - X[one]
+    ends = [np.einsum("pik,pk->pi", J[end], steps) for end in (one, other)]
+    size = np.sqrt(np.sum(ends[0] ** 2 + ends[1] ** 2, axis=1))
+    straight = np.sqrt(np.sum((ends[0] - ends[1]) ** 2, axis=1)) <= BENT * size
+    return pairs[straight] if np.count_nonzero(straight) >= STRAIGHT * len(pairs) else pairs
+
+
 def share_of_noise(X: Array, F: Array) -> float:
     """How much values of variance 1 would differ at distance zero, by a line through the differences of near ones."""
     from scipy.spatial import KDTree
@@ -223,8 +248,10 @@ def share_of_noise(X: Array, F: Array) -> float:
 
 def describe_mending(near: Neighbours) -> str | None:
     """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
-    left, cause = min(((near.left(slopes), cause) for cause, slopes in mended(near)), default=(np.inf, ""))
-    return told(cause, "") if left < min(GAINED * near.left(near.slopes), MENDED) else None
+    found = ((near.left(slopes), near.left_at_any_size(slopes), cause) for cause, slopes in mended(near))
+    left, at_any_size, cause = min(found, default=(np.inf, np.inf, ""))
+    better = left < min(GAINED * near.left(near.slopes), MENDED)
+    return told(cause, "") if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
 
 
 def describe_disorder(near: Neighbours, J: Array) -> str | None:
@@ -276,7 +303,7 @@ def describe_units(near: Neighbours) -> str | None:
     factors = np.linalg.lstsq(parts, rises)[0]
     left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
     apart = np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)
-    if not apart.any() or left > GAINED * left_together:
+    if not apart.any() or left > min(GAINED * left_together, UNITS_LEFT * float(rises @ rises)):
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
     return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")

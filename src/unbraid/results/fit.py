@@ -188,7 +188,7 @@ class Fit:
 
     @property
     def noise(self) -> str:
-        """What the fit takes for noise, in words: the spread of what it leaves of values and of slopes."""
+        """What the fit leaves of values and of slopes, in words: noise, or what so many branches cannot follow."""
         if self.smoothing is None:
             return "noise not estimated"
         levels = np.append([] if self.value_noise is None else self.value_noise, self.slope_noise or 0.0)
@@ -200,7 +200,7 @@ class Fit:
             found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of values")
         if self.slope_noise is not None:
             found.append(f"{in_percent(self.slope_noise)} % of slopes")
-        return f"noise {' and '.join(found)}"
+        return f"noise or misfit {' and '.join(found)}"
 
     def __repr__(self) -> str:
         errors = []

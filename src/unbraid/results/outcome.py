@@ -27,6 +27,12 @@ class Status(enum.Enum):
         "one constant per output, which `fit.model.through(X, F)` sets from values."
     )
     TARGET_REACHED = "The objective reached its target."
+    FLAT = (
+        "Steps gain next to nothing any more, less than 0.1 % in ten of them: the minimum lies in a flat valley, along "
+        "which models differ and errors hardly do."
+    )
+    JOINED = "Ended early, on its way to the same minimum as a better start."
+    OUTRUN = "Ended early, too far behind a better start to catch up with it."
     OUT_OF_SWEEPS = (
         "The budget ran out before the stopping rule was met: give the method a larger `max_sweeps` "
         "(or `max_steps` of its polish), or use the best iterate as it is."
@@ -41,7 +47,7 @@ class Status(enum.Enum):
     @property
     def converged(self) -> bool:
         """Whether a stopping rule was met, rather than a budget used up."""
-        return self in (Status.CONVERGED, Status.UP_TO_CONSTANTS, Status.TARGET_REACHED)
+        return self in (Status.CONVERGED, Status.UP_TO_CONSTANTS, Status.TARGET_REACHED, Status.FLAT)
 
     @property
     def advice(self) -> str:

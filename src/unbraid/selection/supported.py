@@ -29,6 +29,9 @@ IN_VAIN = 2
 WORTH = 0.01
 """By how much a branch has to lower the score, the logarithm of a variance, to be worth having."""
 
+LEFT = 0.2
+"""Share of the numbers that have to be left over by the freedom of a fit that is called exact."""
+
 
 def fit_supported_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """The fit of the rank that the data support; Ctrl-C leaves the best until then."""
@@ -88,7 +91,8 @@ def score_of(fit: Fit) -> float:
     """
     values = 0.0 if fit.output_errors is None else float(np.nanmax(fit.output_errors, initial=0.0)) / 100.0
     slopes = 0.0 if fit.jacobian_error is None else fit.jacobian_error
-    if max(values**2, slopes) < EXACT:
+    told = fit.smoothing is None or fit.smoothing.left > LEFT
+    if max(values**2, slopes) < EXACT and told:
         return -np.inf
     return np.inf if fit.smoothing is None else fit.smoothing.score
 

@@ -74,7 +74,7 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """The solver, on given samples, at one λ; with `directions_fixed` W0 stays as it is.
+    """The solver, on given samples, at one λ; with `directions_fixed` W0 stays as it is, with `weights_fixed` W1.
 
     Beyond `dense_limit` unknowns steps come from conjugate gradients.
     """
@@ -88,6 +88,7 @@ class GaussNewton:
     evenness: float = 0.0
     place_knots_at: frozenset[int] = PLACE_KNOTS_AT
     directions_fixed: bool = False
+    weights_fixed: bool = False
     dense_limit: int = DENSE_LIMIT
 
     def start(self, iterates: Iterates) -> GaussNewtonState:
@@ -186,6 +187,8 @@ class GaussNewton:
         scale = np.where(counts, 1.0 / np.sqrt(np.where(counts, diagonal, 1.0)), 0.0)
         if self.directions_fixed:
             np.reshape(scale, (B, r, -1))[..., n : n + m] = 0.0
+        if self.weights_fixed:
+            np.reshape(scale, (B, r, -1))[..., :n] = 0.0
         bounded = self.projection.bounded(self.basis.size)
         if not bounded.any():
             flat = model.minimiser(state.damping, scale, None)

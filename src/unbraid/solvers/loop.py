@@ -15,8 +15,25 @@ import numpy as np
 
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Event, EventKind, Status, Trace
 from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
+
+
+LAP = 10
+"""Sweeps between two looks at a race."""
+FIRST_LAPS = 2
+"""Laps in which nobody is judged: what is far behind may be the fastest."""
+CATCHING_UP = 10
+"""A start that would not catch up with the best one in so many laps, at the pace of the last, is out of the race."""
+JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
+"""Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
+SLOW = 0.01
+"""Starts this close in the objective alone are as good as each other where both gain less than this share in a lap."""
+FLAT, FLAT_LAPS = 1e-3, 2
+"""A start that gains less than this share of its objective in each of so many laps has come to a flat valley."""
+HEADING_FOR_ZERO = 1e-9
+"""A relative objective below this may be on its way to an exact solution, and is left in peace."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +53,9 @@ class Stopping:
         Time limit for all starts together, which whoever runs the loop sees to. None: no limit.
     patience
         See `tolerance`.
+    race
+        Whether starts of a batch compete: those that are too far behind to catch up, and those on their way to where a
+        better one is, end early; and so does a start that has come to a flat valley.
     """
 
     max_sweeps: int = 300
@@ -43,6 +63,7 @@ class Stopping:
     target: float | None = None
     max_seconds: float | None = None
     patience: int = 3
+    race: bool = False
 
     def __post_init__(self) -> None:
         check_whole("max_sweeps", self.max_sweeps, 1)
@@ -157,6 +178,37 @@ class Judge:
 
 
 @dataclass
+class Lap:
+    """How a race stands: objectives (starts,) at the last look, and for how many laps each start gained nothing."""
+
+    objective: Array
+    flat: IndexArray
+
+    @classmethod
+    def first(cls, starts: int) -> Self:
+        """Before the first lap."""
+        return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int))
+
+    def endings(self, active: IndexArray, objective: Array, W0: Array) -> dict[Status, BoolArray]:
+        """Which of the active starts end at this look, and how."""
+        gained = np.log(self.objective[active] / objective)
+        self.objective[active] = objective
+        self.flat[active] = np.where(gained < FLAT, self.flat[active] + 1, 0)
+        behind = np.log(objective / objective.min())
+        joined = np.zeros(len(active), dtype=bool)
+        order = np.argsort(objective, kind="stable")
+        for k, i in enumerate(order[1:], 1):
+            near = [j for j in order[:k] if objective[i] <= (1.0 + JOINED_OBJECTIVE) * objective[j]]
+            slow = gained[i] < SLOW and any(gained[j] < SLOW for j in near)
+            joined[i] = slow or any(float(direction_angles(W0[i], W0[j]).max()) < JOINED_ANGLE for j in near)
+        return {
+            Status.FLAT: (self.flat[active] >= FLAT_LAPS) & (objective > HEADING_FOR_ZERO),
+            Status.OUTRUN: behind > CATCHING_UP * np.maximum(gained, 0.0) + JOINED_OBJECTIVE,
+            Status.JOINED: joined,
+        }
+
+
+@dataclass
 class Loop:
     """A loop between two sweeps: the state of the starts at work, `active` (B,), the books, and sweeps made."""
 
@@ -164,12 +216,13 @@ class Loop:
     active: IndexArray
     record: Record
     judge: Judge
+    lap: Lap
     sweep: int = 0
 
     @classmethod
     def begin(cls, state: Any, starts: int, stopping: Stopping, resolution: float) -> Self:
         """Before the first sweep; differences of objectives below `resolution` are rounding errors."""
-        return cls(state, np.arange(starts), Record(starts), Judge.of(stopping, starts, resolution))
+        return cls(state, np.arange(starts), Record(starts), Judge.of(stopping, starts, resolution), Lap.first(starts))
 
     def sweeps(self, solver: Solver[Any]) -> Iterator[int]:
         """Sweep until every start has ended or has spent its budget; the caller has its say after each sweep."""
@@ -187,11 +240,19 @@ class Loop:
         self.record.events += [(int(self.active[i]), event) for i, event in events]
         self.record.add(self.active, solver.iterates(self.state), measure)
         endings = self.judge.endings(self.active, measure.judged_by, solver.may_converge(self.state))
+        if self.judge.stopping.race and self.sweep % LAP == 0:
+            endings = {**self.look(solver, measure.judged_by), **endings}
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
             going_on = self.record.close(endings)
             self.active, self.state = self.active[going_on], self.state.take(going_on)
+
+    def look(self, solver: Solver[Any], objective: Array) -> dict[Status, BoolArray]:
+        """Which starts a race ends; the first laps are only looked at."""
+        with np.errstate(all="ignore"):
+            endings = self.lap.endings(self.active, objective, solver.iterates(self.state).W0)
+        return endings if self.sweep >= FIRST_LAPS * LAP and np.isfinite(objective).all() else {}
 
     def stop(self, status: Status) -> None:
         """End the starts that are still at work."""
