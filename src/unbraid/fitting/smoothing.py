@@ -28,7 +28,7 @@ from unbraid.bases.smoothing import PENALTIES, PlacedSmoothing
 from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
-from unbraid.fitting.session import Found, ProgressSpan, Session, cut_of
+from unbraid.fitting.session import Found, ProgressSpan, Session, Stage, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
@@ -40,11 +40,10 @@ from unbraid.solvers.surroundings import Surroundings, count_equations
 STEPS = 60
 """Steps while strengths are chosen, at most."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
-"""The same after a branch was left out; and steps before these, in which the others follow and strengths stay. They
-also come before the first choice where curves are so rough that the penalties outweigh all data."""
-STEPS_OF_CURVES, CROWDED = 8, 2.0
-"""Steps before all of these, in which rough curves become smooth and directions stay; and how many numbers a search
-has had for each unknown where its curves may be rough however little is left over."""
+"""The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
+STEPS_OF_CURVES, CROWDED, LOOSE = 8, 2.0, 12.0
+"""Steps before all of these, in which rough curves become smooth and all else stays, where a search had fewer numbers
+than this for each unknown; with the second, where its curves are so rough that penalties outweigh all data."""
 LAST_STEPS = 20
 """Steps at the end, in which directions and strengths stay."""
 AT_REST, RESOLVED = 0.05, 1e-6
@@ -95,12 +94,12 @@ class ChooseSmoothing:
         """Strengths, knots, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
         if not found.best.objective < np.inf or self.is_exact(found):
             return found
-        polished, found = found, session.run(self.smooth, found)
+        polished, (stage, found) = found, self.choose(self.smooth, session, found)
+        if found.cut is None and self.may_follow_noise(polished):
+            smoother = self.choose(self.smooth_curves_first, session, polished)
+            stage, found = better_choice(smoother, (stage, found))
         if found.basis is None:
             return found
-        stage, found = self.refine(session, found)
-        if found.cut is None:
-            found = stage.leave_out(session, found)
         if found.cut is None:
             found = session.run(stage.settle, found)
         if found.cut is not None or found.smoothing is None or not self.open.basis:
@@ -109,6 +108,14 @@ class ChooseSmoothing:
         if found.smoothing.score <= plain.score:
             return found
         return replace(polished, smoothing=plain)  # too rough for these penalties, or knots
+
+    def choose(self, smooth: Stage, session: Session, found: Found) -> Choice:
+        """Strengths by one way to begin, then knots, then branches; what was found stays where that fails."""
+        found = session.run(smooth, found)
+        if found.basis is None:
+            return self, found
+        stage, found = self.refine(session, found)
+        return stage, found if found.cut is not None else stage.leave_out(session, found)
 
     def is_exact(self, found: Found) -> bool:
         """Whether the best run has found an exact solution: that of fewer numbers than unknowns may be any function."""
@@ -146,17 +153,35 @@ class ChooseSmoothing:
             self, basis=basis, solver=replace(self.solver, coupling=coupling), open=self.open._replace(coupling=False)
         )
 
+    def first(self, found: Found) -> Iterates:
+        """The best run in the basis, with the strengths that the choice begins with."""
+        steps = self.steps_at(found.level)
+        return with_first_strengths(steps.solver.placed_anew(found.best.best), steps)
+
+    def may_follow_noise(self, found: Found) -> bool:
+        """Whether the curves of the best run may follow noise.
+
+        A search that had few numbers for each unknown may have gone through all of them, along any direction.
+        """
+        solver = self.steps_at(found.level).solver
+        each = count_equations(solver.samples) / count_freedom(found.best.best).sum()
+        return each < CROWDED or (each < LOOSE and float(solver.objective(self.first(found))[0]) > 1.0)
+
     def smooth(self, session: Session, found: Found) -> Found:
         """The best run in the basis, with strengths chosen from the data."""
+        steps = self.steps_at(found.level)
+        return self.smooth_from(lambda: steps.start(self.first(found)), session, found)
+
+    def smooth_curves_first(self, session: Session, found: Found) -> Found:
+        """The same, with curves that penalties have made smooth before anything else moves."""
+        steps = self.steps_at(found.level)
+        return self.smooth_from(
+            lambda: steps.start(with_smooth_curves(self.first(found), steps), STEPS_TO_FOLLOW), session, found
+        )
+
+    def smooth_from(self, begin: Callable[[], SmoothingState], session: Session, found: Found) -> Found:
+        """The best run with strengths chosen from the data, in steps that begin at a state."""
         steps, run = self.steps_at(found.level), found.best
-
-        def begin() -> SmoothingState:
-            first = with_first_strengths(steps.solver.placed_anew(run.best), steps)
-            crowded = CROWDED * count_freedom(run.best).sum() > count_equations(steps.solver.samples)
-            if crowded or float(steps.solver.objective(first)[0]) > 1.0:  # curves may have followed noise, any way
-                return steps.start(with_smooth_curves(first, steps), STEPS_TO_FOLLOW)
-            return steps.start(first)
-
         after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
         if not np.isfinite(after.objective):
             return found
@@ -221,6 +246,20 @@ class ChooseSmoothing:
         if not np.isfinite(after.objective):
             return found
         return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
+
+
+Choice = tuple[ChooseSmoothing, Found]
+"""What was chosen, by a stage that may have got more knots."""
+
+
+def better_choice(smoother: Choice, other: Choice) -> Choice:
+    """The choice of the better score, the smoother one where that differs little; the other where it was cut short."""
+    (stage, found), (others_stage, others) = smoother, other
+    if found.cut is not None or found.basis is None:
+        return others_stage, replace(others, cut=found.cut)
+    if others.basis is None or stage.standing(found).score < others_stage.standing(others).score + SLIGHT:
+        return smoother
+    return other
 
 
 @dataclass(frozen=True)
