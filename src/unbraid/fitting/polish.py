@@ -122,7 +122,7 @@ def polish_batch(
         return settle(session, solver, runs, stopping, span)
     least = min(run.objective for run in runs)
     ahead = [k for k, run in enumerate(runs) if may_win(run, least)]
-    there = replace(span, batch=span.batch[: len(ahead)])
+    there = replace(span, batch=span.batch[: len(ahead)], over=len(runs) - len(ahead))
     settled = dict(zip(ahead, settle(session, solver, [runs[k] for k in ahead], stopping, there), strict=True))
     return [settled[k] if k in settled else measured_anew(solver, run) for k, run in enumerate(runs)]
 

@@ -115,6 +115,8 @@ class ProgressSpan:
         Steps that each start makes in other loops of the phase, before this one and after it.
     best
         The lowest objective of the starts that were driven earlier.
+    over
+        How many further starts, which were driven with those of the batch, are done with the phase.
     """
 
     phase: str
@@ -123,13 +125,14 @@ class ProgressSpan:
     before: int = 0
     after: int = 0
     best: float = np.inf
+    over: int = 0
 
     def progress(self, loop: Loop) -> Progress:
         """The progress of the phase after a sweep of the loop."""
         most, running = loop.judge.stopping.max_sweeps, loop.active.size
         each = self.before + most + self.after
         ended = len(self.batch) - running
-        done = self.batch.start * each + len(self.batch) * self.before + ended * most + running * loop.sweep
+        done = (self.batch.start + self.over) * each + len(self.batch) * self.before + ended * most + running * loop.sweep
         return Progress(self.phase, done, self.starts * each, running, min(loop.record.lowest(), self.best))
 
 

@@ -62,7 +62,7 @@ MOST_UNKNOWNS = 1200
 """Unknowns beyond which there are no further knots."""
 PLENTY = 0.75
 """Share of the equations that unknowns without penalties have to leave over to be believed."""
-HOPEFUL = 0.25
+HOPEFUL = 0.5
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
 
 GIVEN_UP = 1.0

@@ -20,6 +20,9 @@ MEANINGS = {
     Status.CONVERGED: "The search ended by itself: more steps would change next to nothing.",
     Status.UP_TO_CONSTANTS: "The search ended by itself: more steps would change next to nothing.",
     Status.TARGET_REACHED: "The search ended because the error was as small as had been asked for.",
+    Status.FLAT: "The search ended by itself: more steps would change the model a little, and its errors hardly.",
+    Status.JOINED: "The search ended early, on its way to where a better start was.",
+    Status.OUTRUN: "The search ended early, too far behind a better start to catch up with it.",
     Status.OUT_OF_SWEEPS: "The search used up its budget while it was still getting better. The model can be used, and "
     "is likely not the best there is.",
     Status.OUT_OF_TIME: "The search ran into its time limit. The model is the best that was found until then.",
