@@ -1,15 +1,16 @@
 """How long people wait: an earlier version and this one, alternating, on the same data; time and what was found.
 
-    python benchmarks/waiting.py OTHER [seeds] [--jobs=N] [case …]
+    python benchmarks/waiting.py OTHER [seeds] [case …]
 
-OTHER is a checkout of the version to compare with (`git worktree add ../other COMMIT`), which runs in the environment of
-this one. Every fit has a process of its own; what is timed is the fit alone, wall clock and CPU. `--jobs=1` keeps this
-version to one core. A row is a case: medians over the seeds of seconds and of their ratio; then the ratio of what was found,
-median and worst: of the objective where B-splines were asked for, and of the variance that the score of a smoothed fit
-stands for (`fit.smoothing.score`) otherwise, less being better; last, the same of errors on fresh points (worst output).
+OTHER is a checkout of the version to compare with (`git worktree add ../other COMMIT`), which runs in the environment
+of this one. Every fit has a process of its own; what is timed is the fit alone, wall clock and CPU. A row is a case:
+medians over the seeds of seconds and of their ratio; then the ratio of what was found, median and worst: of the
+objective where B-splines were asked for, and otherwise of the variance that the score of a smoothed fit stands for
+(`fit.smoothing.score`), less being better; last, the same of errors on fresh points (worst output).
 
-Cases: f_trig; engine-like; wing weight with B-splines and with the default; sines; values alone; wide ones, after a random
-network of layers 80-60-40-10; `rank="auto"`, true rank 4. Then, for this version, evaluation against NumPy's sine.
+Cases: f_trig; engine-like; wing weight with B-splines and with the default; sines; values alone; wide ones, after a
+random network of layers 80-60-40-10; `rank="auto"`, true rank 4. Then, for this version, evaluation against NumPy's
+sine.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Task(NamedTuple):
 
     problem: Any
     fresh: Any
-    rank: int | str
+    rank: Any
     settings: dict[str, Any]
 
 
@@ -58,7 +59,9 @@ def engine(seed: int) -> Task:
 
     def f(x: Any) -> Any:
         speed, load, spark = x.T
-        torque = a[0] * np.tanh(2 * load) * (1 - (speed - 0.5 * a[1]) ** 2) - a[2] * (spark - 0.4 * speed - 0.3 * load) ** 2
+        torque = (
+            a[0] * np.tanh(2 * load) * (1 - (speed - 0.5 * a[1]) ** 2) - a[2] * (spark - 0.4 * speed - 0.3 * load) ** 2
+        )
         heat = b[0] * np.exp(-b[1] * speed) * load + b[2] * np.log1p(np.exp(3 * (load - speed * spark)))
         return np.stack([torque, heat], axis=1)
 
@@ -67,8 +70,8 @@ def engine(seed: int) -> Task:
 
 def wing(seed: int) -> Task:
     """The weight of a wing, ten inputs."""
-    from regret_cases import ENGINEERING
     import unbraid as ub
+    from regret_cases import ENGINEERING
 
     function, limits = ENGINEERING["wing weight"]
     low, high = np.array(limits, dtype=float).T
@@ -140,35 +143,33 @@ CASES: dict[str, Callable[[int], Task]] = {
 }
 
 
-def measure(case: str, seed: int, jobs: int | None) -> dict[str, float]:
+def measure(case: str, seed: int) -> dict[str, float]:
     """One fit in this process."""
     import unbraid as ub
 
     task = CASES[case](seed)
     ub.decouple(ub.datasets.trig(S=40, rng=0)[0], 1, starts=1, rng=0)  # what is imported late is not waited for
-    settings = task.settings if jobs is None else {**task.settings, "jobs": jobs}
     began, cpu = time.perf_counter(), time.process_time()
-    fit = ub.decouple(task.problem, task.rank, rng=seed, **settings)
+    fit = ub.decouple(task.problem, task.rank, rng=seed, **task.settings)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    smoothed = fit.smoothing is not None and not task.settings
-    found = float(np.exp(fit.smoothing.score)) if smoothed else fit.objective
+    found = fit.objective if fit.smoothing is None or task.settings else float(np.exp(fit.smoothing.score))
     error = float(ub.metrics.output_errors(task.fresh.F, fit.model(task.fresh.X)).max())
     return {"seconds": seconds, "cpu": cpu, "found": found, "error": error, "rank": fit.model.rank}
 
 
-def measured_in(source: Path, case: str, seed: int, jobs: int | None) -> dict[str, float]:
+def measured_in(source: Path, case: str, seed: int) -> dict[str, float]:
     """One fit of the version whose package is in a folder, in a process of its own."""
-    words = [sys.executable, __file__, "--one", case, str(seed), "" if jobs is None else str(jobs)]
+    words = [sys.executable, __file__, "--one", case, str(seed)]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def compare(case: str, other: Path, seeds: int, jobs: int | None) -> str:
+def compare(case: str, other: Path, seeds: int) -> str:
     """The row of a case."""
     here = Path(__file__).parent.parent / "src"
-    pairs = [(measured_in(other / "src", case, s, None), measured_in(here, case, s, jobs)) for s in range(seeds)]
+    pairs = [(measured_in(other / "src", case, s), measured_in(here, case, s)) for s in range(seeds)]
     times = np.array([[one["seconds"] for one in pair] for pair in pairs])
     cpu = np.median([[one["cpu"] for one in pair] for pair in pairs], axis=0)
     found = np.array([max(b["found"], 1e-24) / max(a["found"], 1e-24) for a, b in pairs])
@@ -210,18 +211,19 @@ def evaluation() -> None:
 def main() -> None:
     """Compare, or measure one fit for the process that compares."""
     if sys.argv[1:2] == ["--one"]:
-        case, seed, jobs = sys.argv[2:5]
-        print(json.dumps(measure(case, int(seed), int(jobs) if jobs else None)))
+        case, seed = sys.argv[2:4]
+        print(json.dumps(measure(case, int(seed))))
         return
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     other, *words = sys.argv[1:]
-    jobs = next((int(word.split("=")[1]) for word in words if word.startswith("--jobs=")), None)
-    words = [word for word in words if not word.startswith("--")]
     seeds = int(words.pop(0)) if words and words[0].isdigit() else 10
-    print(f"{'case':14}{'before s':>8}{'now s':>8}{'faster':>7}{'CPU s':>9}{'now':>7}{'found':>9}{'worst':>8}{'error':>9}{'worst':>8}")
+    heads = {"case": -14, "before s": 8, "now s": 8, "faster": 7, "CPU s": 9, "now": 7, "found": 9, "worst": 8}
+    print(
+        "".join(f"{name:{'<' if width < 0 else '>'}{abs(width)}}" for name, width in heads.items()), "  error   worst"
+    )
     for case in words or CASES:
-        print(compare(case, Path(other), seeds, jobs), flush=True)
+        print(compare(case, Path(other), seeds), flush=True)
     evaluation()
 
 

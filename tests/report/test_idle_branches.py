@@ -40,7 +40,8 @@ def test_what_was_chosen_stands_on_the_page(text: str) -> None:
     assert f"λ, the weight of values beside slopes in balanced units, is {fit.smoothing.coupling:.3g}." in words
     assert fit.value_noise is not None
     first, second = (f"{one:.2g} % of f" for one in fit.value_noise)
-    assert f"What is left, noise or what so many branches cannot follow, is {first}₁, {second}₂ and {fit.slope_noise:.2g} % of slopes." in words
+    levels = f"{first}₁, {second}₂ and {fit.slope_noise:.2g} % of slopes."
+    assert f"What is left, noise or what so many branches cannot follow, is {levels}" in words
 
 
 def test_starts_are_not_accused_of_what_was_left_out(text: str) -> None:

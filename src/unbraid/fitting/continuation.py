@@ -9,10 +9,11 @@ coefficients a of the branch, so their covariance gives its variance. The polyno
 most `REACH` of the domain, below which the standard deviation of b is at most `DOUBT` of b itself, in the mean square;
 from there on the branch is linear, with the slope that it has there, so that at `REACH`, H of the domain, it departs
 from the tangent by b(h) + b'(h) (H - h). The standard deviation of that is to be at most `RISK` of the heights that the
-branch covers inside (where samples are few, H is larger, because others lie farther outside). This second bound is for steep polynomials, which a few samples far out, or branches too stiff for
-what they are to follow, leave behind: a small doubt about a large number. It is lowered where branches nearly cancel
-each other, so that outputs cover less than the branches do. What is not finite, or not determined by the data, is not
-followed, and nothing is beyond the end of a long tail (`kernels.knots`), where samples are few and far between.
+branch covers inside; where samples are few, H is larger, because others lie farther outside. This second bound is for
+steep polynomials, which a few samples far out, or branches too stiff for what they are to follow, leave behind: a small
+doubt about a large number. It is lowered where branches nearly cancel each other, so that outputs cover less than the
+branches do. What is not finite, or not determined by the data, is not followed, and nothing is beyond the end of a long
+tail (`kernels.knots`), where samples are few and far between.
 """
 
 from __future__ import annotations

@@ -132,7 +132,9 @@ class ProgressSpan:
         most, running = loop.judge.stopping.max_sweeps, loop.active.size
         each = self.before + most + self.after
         ended = len(self.batch) - running
-        done = (self.batch.start + self.over) * each + len(self.batch) * self.before + ended * most + running * loop.sweep
+        done = (
+            (self.batch.start + self.over) * each + len(self.batch) * self.before + ended * most + running * loop.sweep
+        )
         return Progress(self.phase, done, self.starts * each, running, min(loop.record.lowest(), self.best))
 
 

@@ -131,7 +131,11 @@ def chosen_words(subject: Subject) -> str:
         if chosen.coupling is None
         else f" λ, the weight of values beside slopes in balanced units, is {small(chosen.coupling)}."
     )
-    taken = f" What is left, noise or what so many branches cannot follow, is {listed_words(levels, MOST_LEVELS)}." if levels else ""
+    taken = (
+        f" What is left, noise or what so many branches cannot follow, is {listed_words(levels, MOST_LEVELS)}."
+        if levels
+        else ""
+    )
     if fit.noise.startswith("noise below"):
         taken = " Hardly anything is left that could be noise."
     return (

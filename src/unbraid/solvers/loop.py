@@ -19,7 +19,6 @@ from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Event, EventKind, Status, Trace
 from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
 
-
 LAP = 10
 """Sweeps between two looks at a race."""
 FIRST_LAPS = 2
