@@ -157,3 +157,14 @@ def test_few_constant_or_unknown_samples_say_nothing() -> None:
     assert describe_contradiction(ub.Problem(problem.X, np.ones_like(F), J), truth) is None
     F[:-5] = np.nan
     assert describe_contradiction(ub.Problem(problem.X, F, -J, missing="mask"), truth) is None
+
+
+@few_or_many(2, 10)
+def test_a_steep_function_at_too_small_a_rank_is_not_accused(draws: int) -> None:
+    """Neighbours too far apart for its slopes say nothing of the order, nor of the units, of J."""
+    functions = (lambda x: [np.exp(x[0] + x[1] * x[2])], lambda x: [x[0] * x[1] + np.sin(3.0 * x[2]), x[0] * x[2]])
+    for seed in range(draws):
+        X = np.random.default_rng(seed).uniform(-2.0, 2.0, (150, 3))
+        for f in functions:
+            fit = ub.decouple(ub.Problem.from_function(f, X), 1, starts=4, rng=0)
+            assert not any(note.startswith(CONTRADICTION) for note in fit.notes)

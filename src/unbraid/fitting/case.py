@@ -7,7 +7,7 @@ from typing import Self
 
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
-from unbraid.fitting.request import Request
+from unbraid.fitting.request import Request, count_unknowns
 from unbraid.fitting.session import CUTS, Found
 from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.metrics import direction_angles, factor_match
@@ -44,7 +44,8 @@ class Case:
         smoothing = found.smoothing
         constrained = any(one is not None for one in request.constraints)
         shown = Shown(model, jacobian_error, output_errors, smoothing, constrained)
-        unknowns = request.unknowns(problem) if smoothing is None else round(float(smoothing.freedom.sum()))
+        freedom = None if smoothing is None else round(float(smoothing.freedom.sum()))
+        unknowns = count_unknowns(problem, model.rank, basis) if freedom is None else freedom
         return Fit(
             model=model,
             status=status,

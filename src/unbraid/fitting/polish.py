@@ -37,6 +37,8 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
+LOST = (Status.JOINED, Status.OUTRUN)
+"""How starts end that left a race."""
 POLISH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
@@ -45,8 +47,8 @@ POLISH_ENTRIES = 1 << 20
 class PolishStarts:
     """Stage: Gauss–Newton steps for the promising distinct runs, until one is exact or two agree.
 
-    All runs come back, polished or not. Second members of the groups of like starts come last: they are polished only
-    to confirm.
+    All runs come back, polished or not. Those of a group race each other (`solvers.loop`). Of like starts one is
+    polished first, and one more, to confirm; the others come last.
     """
 
     solver: GaussNewton
@@ -58,7 +60,7 @@ class PolishStarts:
         size, work = self.group_size(found), partial(self.polish_group, order)
         if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
             work = partial(self.polish_groups, order, Shared(self.solver))
-            size *= max(1, session.engaged() // size)
+            size *= session.engaged()
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
         for batch in batches(len(order), size):
             found = session.run(partial(work, batch), found)
@@ -85,8 +87,7 @@ class PolishStarts:
         """Polish the runs `order[batch]` by workers, and take over group by group until there are enough."""
         which, began = order[batch.start : batch.stop], time_of_day(session.began)
         group, stopping = self.group_size(found), self.settings.stopping
-        each = max(2, -(-len(batch) // session.engaged()))  # products of a single start are rounded in another way
-        parts = list(batches(len(batch), min(group, each)))
+        parts = list(batches(len(batch), group))  # starts of a group race each other, whoever polishes them
         pieces = [([found.runs[i].best for i in which[part.start : part.stop]], stopping, began) for part in parts]
 
         def progress(results: dict[int, list[Run]]) -> Progress:
@@ -120,22 +121,23 @@ def polish_batch(
     runs = session.loop(solver, begin, replace(stopping, race=True), replace(span, after=SETTLING))
     if cut_of(runs) is not None:
         return settle(session, solver, runs, stopping, span)
-    least = min(run.objective for run in runs)
-    ahead = [k for k, run in enumerate(runs) if may_win(run, least)]
+    arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
+    least = min(runs[k].objective for k in arrived)
+    ahead = [k for k in arrived if runs[k].objective <= (1.0 + SAME_OBJECTIVE) * least]  # settling may change as much
     there = replace(span, batch=span.batch[: len(ahead)], over=len(runs) - len(ahead))
     settled = dict(zip(ahead, settle(session, solver, [runs[k] for k in ahead], stopping, there), strict=True))
-    return [settled[k] if k in settled else measured_anew(solver, run) for k, run in enumerate(runs)]
+    least = min(run.objective for run in settled.values())
+    return [settled[k] if k in settled else behind(on_fresh_knots(solver, run), least) for k, run in enumerate(runs)]
 
 
-def may_win(run: Run, least: float) -> bool:
-    """Whether a run at the end of a race may turn out to be the best when its knots have settled."""
-    near = run.objective <= (1.0 + SAME_OBJECTIVE) * least
-    return run.objective <= least or (near and run.status not in (Status.JOINED, Status.OUTRUN))
-
-
-def measured_anew(solver: GaussNewton, run: Run) -> Run:
+def on_fresh_knots(solver: GaussNewton, run: Run) -> Run:
     """A run that lost a race, on knots of its last directions, which those that won are measured on as well."""
     return measure_run(solver, replace(run, best=solver.placed_anew(run.best)))
+
+
+def behind(run: Run, least: float) -> Run:
+    """A run that lost a race, and whose knots did not settle: it is not to look better than the best that won."""
+    return replace(run, objective=max(run.objective, float(np.nextafter(least, np.inf))))
 
 
 def polish_elsewhere(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
@@ -248,13 +250,16 @@ def angle_between(one: Run, other: Run) -> float:
 
 
 def is_enough(runs: Sequence[Run]) -> bool:
-    """Whether one run is exact, or the best two agree: in the objective, or about in that and in the directions."""
+    """Whether one run is exact, or another one agrees with the best."""
     best, *others = sorted(runs, key=lambda run: run.objective)
     return best.objective < EXACT_OBJECTIVE or any(confirms(one, best) for one in others)
 
 
 def confirms(run: Run, best: Run) -> bool:
-    """Whether a run has found the same minimum as the best, or was on its way there."""
+    """Whether a run has found the same minimum as the best, or was on its way there.
+
+    By the objective, by that and directions, or, where it left a race for being on its way there, by directions.
+    """
     if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
         return True
     slow = (Status.FLAT, Status.JOINED)
@@ -263,8 +268,8 @@ def confirms(run: Run, best: Run) -> bool:
 
 
 def continue_run(search: Run, polished: Run) -> Run:
-    """A run and its polish as one; a polish that gained nothing is forgotten."""
-    if polished.objective > search.objective:
+    """A run and its polish as one; a polish that gained nothing is forgotten, unless others of its group did better."""
+    if polished.objective > search.objective and polished.status not in LOST:
         return replace(search, status=polished.status, finished=True)
     trace = replace(join_traces(search, polished), search=search.trace.sweeps)
     return replace(polished, trace=trace, finished=True)

@@ -41,9 +41,12 @@ STEPS = 60
 """Steps while strengths are chosen, at most."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
 """The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
-STEPS_OF_CURVES, CROWDED, LOOSE = 8, 2.0, 12.0
-"""Steps before all of these, in which rough curves become smooth and all else stays, where a search had fewer numbers
-than this for each unknown; with the second, where its curves are so rough that penalties outweigh all data."""
+STEPS_OF_CURVES = 8
+"""Steps before all of these, in which rough curves become smooth and all else stays."""
+CROWDED = 2.0
+"""Curves of a search that had fewer numbers than this for each unknown may follow noise."""
+LOOSE = 12.0
+"""So may those of one that had fewer than this, where they are so rough that penalties outweigh all data."""
 LAST_STEPS = 20
 """Steps at the end, in which directions and strengths stay."""
 AT_REST, RESOLVED = 0.05, 1e-6
@@ -195,8 +198,8 @@ class ChooseSmoothing:
             found = session.run(partial(self.leave_branch_out, standing.least()), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
-            exact, standing = standing.is_exact, self.standing(found)
-            if standing.score < score + SLIGHT or (exact and standing.is_exact):
+            exact, standing = standing.leaves_nothing, self.standing(found)
+            if standing.score < score + SLIGHT or (exact and standing.leaves_nothing):
                 best, score = found, min(standing.score, score)
             elif not standing.score < score + GIVEN_UP:
                 break
@@ -305,7 +308,7 @@ class Standing:
         return float(self.around.freedom(self.branches).max()) > SATURATED * unknowns / alive
 
     @property
-    def is_exact(self) -> bool:
+    def leaves_nothing(self) -> bool:
         """Whether what is left over is less than matters: then fewer branches are better, whatever the score is."""
         return self.left_over < FOLLOWED
 
@@ -313,7 +316,7 @@ class Standing:
     def hopeful(self) -> bool:
         """Whether the least branch may be one too many: not where it is the only one, nor where nothing is finite."""
         expected = self.expected()
-        return expected - self.score <= HOPEFUL or (self.is_exact and len(self.around.alive) > 1 and self.spare())
+        return expected - self.score <= HOPEFUL or (self.leaves_nothing and len(self.around.alive) > 1 and self.spare())
 
     def spare(self) -> bool:
         """Whether what is left over would still be less than matters without the least branch, to first order."""
@@ -381,7 +384,7 @@ def without_branch(iterates: Iterates, j: int) -> Iterates:
 def with_smooth_curves(iterates: Iterates, steps: SmoothingSteps) -> Iterates:
     """Models with the curves that penalties leave of theirs, all else staying: rough ones would turn directions far.
 
-    That is a linear problem, but for the damping of steps.
+    That is a linear problem; there are several steps because each is damped, the first ones more.
     """
     fixed = replace(steps.solver, directions_fixed=True, weights_fixed=True, place_knots_at=frozenset())
     with np.errstate(all="ignore"):

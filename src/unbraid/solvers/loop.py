@@ -28,11 +28,11 @@ CATCHING_UP = 10
 JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
 SLOW = 0.01
-"""Starts this close in the objective alone are as good as each other where both gain less than this share in a lap."""
-FLAT, FLAT_LAPS = 1e-3, 2
+"""Starts that are close in the objective alone are as good as each other where both gain less than this in a lap."""
+GAINS_NOTHING, FLAT_LAPS = 1e-3, 2
 """A start that gains less than this share of its objective in each of so many laps has come to a flat valley."""
 HEADING_FOR_ZERO = 1e-9
-"""A relative objective below this may be on its way to an exact solution, and is left in peace."""
+"""A start of a relative objective below this may be on its way to an exact solution, and has come to no valley."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,11 @@ class Judge:
 
 
 @dataclass
-class Lap:
-    """How a race stands: objectives (starts,) at the last look, and for how many laps each start gained nothing."""
+class Race:
+    """How a race stands: objectives (starts,) at the last look, and for how many laps starts gained next to nothing.
+
+    Starts are compared with those of their batch, which therefore is part of the result.
+    """
 
     objective: Array
     flat: IndexArray
@@ -188,12 +191,12 @@ class Lap:
         """Before the first lap."""
         return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int))
 
-    def endings(self, active: IndexArray, objective: Array, W0: Array) -> dict[Status, BoolArray]:
-        """Which of the active starts end at this look, and how."""
+    def endings(self, active: IndexArray, objective: Array, W0: Array, least: float) -> dict[Status, BoolArray]:
+        """Which of the active starts end at this look, and how; `least` is the lowest objective of those at the end."""
         gained = np.log(self.objective[active] / objective)
         self.objective[active] = objective
-        self.flat[active] = np.where(gained < FLAT, self.flat[active] + 1, 0)
-        behind = np.log(objective / objective.min())
+        self.flat[active] = np.where(np.abs(gained) < GAINS_NOTHING, self.flat[active] + 1, 0)  # new knots may cost
+        behind = np.log(objective / min(objective.min(), least))
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
         for k, i in enumerate(order[1:], 1):
@@ -215,13 +218,13 @@ class Loop:
     active: IndexArray
     record: Record
     judge: Judge
-    lap: Lap
+    race: Race
     sweep: int = 0
 
     @classmethod
     def begin(cls, state: Any, starts: int, stopping: Stopping, resolution: float) -> Self:
         """Before the first sweep; differences of objectives below `resolution` are rounding errors."""
-        return cls(state, np.arange(starts), Record(starts), Judge.of(stopping, starts, resolution), Lap.first(starts))
+        return cls(state, np.arange(starts), Record(starts), Judge.of(stopping, starts, resolution), Race.first(starts))
 
     def sweeps(self, solver: Solver[Any]) -> Iterator[int]:
         """Sweep until every start has ended or has spent its budget; the caller has its say after each sweep."""
@@ -240,7 +243,7 @@ class Loop:
         self.record.add(self.active, solver.iterates(self.state), measure)
         endings = self.judge.endings(self.active, measure.judged_by, solver.may_converge(self.state))
         if self.judge.stopping.race and self.sweep % LAP == 0:
-            endings = {**self.look(solver, measure.judged_by), **endings}
+            endings = {**self.look(solver, measure.judged_by), **endings}  # what has converged has not only joined
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
@@ -250,7 +253,10 @@ class Loop:
     def look(self, solver: Solver[Any], objective: Array) -> dict[Status, BoolArray]:
         """Which starts a race ends; the first laps are only looked at."""
         with np.errstate(all="ignore"):
-            endings = self.lap.endings(self.active, objective, solver.iterates(self.state).W0)
+            arrived = (one for one in self.record.ended.values() if one[2] not in (Status.JOINED, Status.OUTRUN))
+            least = min((lowest for _, lowest, _ in arrived), default=np.inf)
+            endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least)
+        endings[Status.FLAT] &= solver.may_converge(self.state)
         return endings if self.sweep >= FIRST_LAPS * LAP and np.isfinite(objective).all() else {}
 
     def stop(self, status: Status) -> None:

@@ -1,0 +1,88 @@
+"""Defaults where samples are few, or branches too many: what goes through all numbers is not believed for that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import unbraid as ub
+from draws import few_or_many
+from unbraid.kernels.arrays import Array
+
+SLOPES = np.array([1.0, 2.0, -1.0, 0.5])
+
+
+def linear_table(S: int, seed: int) -> tuple[Array, Array]:
+    """A table of four inputs, and an output that is linear but for 10 % noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(S, 4))
+    return X, X @ SLOPES + 0.25 * rng.normal(size=S)
+
+
+def error_on_lines(predict: object) -> float:
+    """The error in % on fresh points without noise."""
+    X = np.random.default_rng(999).normal(size=(500, 4))
+    truth = X @ SLOPES
+    assert callable(predict)
+    return 100.0 * float(np.sqrt(np.mean((np.ravel(predict(X)) - truth) ** 2)) / truth.std())
+
+
+@few_or_many(4, 20)
+def test_small_noisy_tables_are_no_worse_than_lines(draws: int) -> None:
+    """A curve through all of 20 to 30 rows, along any direction, is no exact fit; nor do curves collapse."""
+    ratios, ranks = [], []
+    for seed in range(draws):
+        for S in (20, 30):
+            X, y = linear_table(S, seed)
+            line = np.linalg.lstsq(np.hstack([X, np.ones((S, 1))]), y)[0]
+            least = error_on_lines(lambda Z, line=line: Z @ line[:-1] + line[-1])
+            fits = [ub.decouple(ub.Problem(X, y), rank, starts=4, rng=0) for rank in (1, "auto")]
+            ratios += [error_on_lines(fit.model) / least for fit in fits]
+            ranks.append(fits[1].model.rank)
+    assert np.median(ratios) < 1.3
+    assert np.mean(np.array(ratios) < 3.0) >= 0.8
+    assert np.mean(np.array(ranks) == 1) >= 0.8
+
+
+@few_or_many(3, 10)
+def test_noise_alone_supports_next_to_nothing(draws: int) -> None:
+    spreads = []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X, y, fresh = rng.normal(size=(120, 5)), rng.normal(size=120), rng.normal(size=(300, 5))
+        spreads.append(np.std(ub.decouple(ub.Problem(X, y), 2, starts=4, rng=0).model(fresh)))
+    assert np.median(spreads) < 0.6
+
+
+@few_or_many(3, 10)
+def test_few_values_with_jacobians_are_enough_for_curves(draws: int) -> None:
+    """Fourteen samples of f_trig: with fewer knots than samples the default is below any df of a B-spline."""
+    fresh, _ = ub.datasets.trig(S=500, rng=100)
+    assert fresh.F is not None
+    errors = []
+    for seed in range(draws):
+        problem, _ = ub.datasets.trig(S=14, rng=seed)
+        fits = [ub.decouple(problem, 3, basis=basis, starts=8, rng=0) for basis in (None, ub.BSpline(8))]
+        errors.append([ub.metrics.output_errors(fresh.F, fit.model(fresh.X)).max() for fit in fits])
+    default, splines = np.median(errors, axis=0)
+    assert default < splines
+
+
+@few_or_many(2, 8)
+def test_exact_data_need_no_superfluous_branch(draws: int) -> None:
+    """More branches would follow what splines of two leave, 1e-5 of the values: that is not support."""
+
+    def f(X: Array) -> Array:
+        a, b = X[:, 0] + X[:, 1], X[:, 1] - X[:, 2]
+        return np.stack([np.exp(0.5 * a) + np.sin(2.0 * b), 2.0 * np.sin(2.0 * b)], axis=1)
+
+    fresh, kept, ratios = np.random.default_rng(98).uniform(-1.5, 1.5, (500, 3)), [], []
+    for seed in range(draws):
+        X = np.random.default_rng(seed).uniform(-1.5, 1.5, (150, 3))
+        problem = ub.Problem.from_function(f, X)
+        fits = [ub.decouple(problem, rank, starts=8, rng=0) for rank in (2, 3)]
+        errors = [ub.metrics.output_errors(f(fresh), fit.model(fresh)).max() for fit in fits]
+        ratios.append(errors[1] / max(errors[0], 1e-3))
+        assert fits[1].smoothing is not None
+        kept.append(fits[1].smoothing.supported)
+    assert np.median(kept) == 2
+    assert np.median(ratios) < 1.5
