@@ -29,7 +29,8 @@ from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
 from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, Stage, cut_of
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.kernels.gauge import row_lengths
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
@@ -68,6 +69,8 @@ PLENTY = 0.75
 HOPEFUL = 0.5
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
 
+TWINS = 3.0
+"""Two branches whose directions differ by less than this, in degrees, may share what belongs to one."""
 GIVEN_UP = 1.0
 """Where a score has grown by this, e times the variance, nothing that is left out further on brings it back."""
 
@@ -269,7 +272,8 @@ def better_choice(smoother: Choice, other: Choice) -> Choice:
 class Standing:
     """Where a smoothed model stands: its surroundings, what data it is measured on, and its score.
 
-    `left_over` is the mean square of what is left of values, or of Jacobians, whichever is more.
+    `left_over` is the mean square of what is left of values, or of Jacobians, whichever is more. `twins` are the two
+    branches whose directions are closest, where these hardly differ; else it is empty.
     """
 
     around: Surroundings
@@ -278,6 +282,7 @@ class Standing:
     coupling: float | None
     score: float
     left_over: float
+    twins: tuple[int, ...]
 
     @classmethod
     @np.errstate(all="ignore")
@@ -291,7 +296,15 @@ class Standing:
         score = score_at(data, coupling, around.misfit, float(around.freedom(branches).sum()))
         pairs = zip(at.misfits(), (data.entries.jacobians, data.entries.values), strict=True)
         left_over = max(float(one[0]) / max(entries, 1) for one, entries in pairs)
-        return cls(around, branches, count_equations(data), coupling if both else None, score, left_over)
+        return cls(
+            around,
+            branches,
+            count_equations(data),
+            coupling if both else None,
+            score,
+            left_over,
+            twins_in(iterates, around.alive),
+        )
 
     @property
     def smoothing(self) -> Smoothing:
@@ -316,15 +329,20 @@ class Standing:
     def hopeful(self) -> bool:
         """Whether the least branch may be one too many: not where it is the only one, nor where nothing is finite."""
         expected = self.expected()
-        return expected - self.score <= HOPEFUL or (self.leaves_nothing and len(self.around.alive) > 1 and self.spare())
+        if expected - self.score <= HOPEFUL:
+            return True
+        return self.leaves_nothing and len(self.around.alive) > 1 and (bool(self.twins) or self.spare())
 
     def spare(self) -> bool:
         """Whether what is left over would still be less than matters without the least branch, to first order."""
         return float(self.around.misfit + self.around.losses().min()) / self.equations < FOLLOWED
 
     def least(self) -> int:
-        """The number of the branch whose loss costs least."""
-        return int(self.around.alive[np.argmin(self.around.losses())])
+        """The number of the branch whose loss costs least: of twins, where nothing is left over and they may be one."""
+        alive, losses = self.around.alive, self.around.losses()
+        if self.leaves_nothing and self.twins:
+            losses = np.where(np.isin(alive, self.twins), losses, np.inf)
+        return int(alive[np.argmin(losses)])
 
     @np.errstate(all="ignore")
     def expected(self) -> float:
@@ -335,6 +353,16 @@ class Standing:
         total, own = float(freedom.sum()), float(freedom[self.least()])
         before = score_of(self.around.misfit, total, self.equations)
         return self.score - before + score_of(self.around.misfit + losses.min(), total - own, self.equations)
+
+
+def twins_in(iterates: Iterates, alive: IndexArray) -> tuple[int, ...]:
+    """The numbers of the two branches of a batch of one whose directions are closest, if they are within `TWINS`."""
+    W0 = iterates.W0[0, alive]
+    unit = W0 / np.maximum(row_lengths(W0), np.finfo(float).tiny)[:, None]
+    cosines = np.triu(np.abs(unit @ unit.T), 1)
+    if len(alive) < 2 or not cosines.max() > np.cos(np.deg2rad(TWINS)):
+        return ()
+    return tuple(int(alive[k]) for k in np.unravel_index(np.argmax(cosines), cosines.shape))
 
 
 @np.errstate(all="ignore")
