@@ -108,7 +108,11 @@ class ChooseSmoothing:
             return found
         if found.cut is None:
             found = session.run(stage.settle, found)
-        if found.cut is not None or found.smoothing is None or not self.open.basis:
+        if found.cut is not None or found.smoothing is None:
+            return found
+        if not np.isfinite(found.smoothing.freedom).all():
+            return polished
+        if not self.open.basis:
             return found
         plain = without_smoothing(self.steps_at(found.level), polished.best.best)
         if found.smoothing.score <= plain.score:
