@@ -71,8 +71,9 @@ HOPEFUL = 0.5
 
 TWINS = 3.0
 """Two branches whose directions differ by less than this, in degrees, may share what belongs to one."""
-GIVEN_UP = 1.0
-"""Where a score has grown by this, e times the variance, nothing that is left out further on brings it back."""
+GIVEN_UP, IN_VAIN = 1.0, 2
+"""Where a score has grown by this, e times the variance, so many times in a row, there is no hope; once may be that the
+others have not yet followed."""
 
 
 class Open(NamedTuple):
@@ -200,16 +201,15 @@ class ChooseSmoothing:
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
         standing = self.standing(found)
-        best, score = found, standing.score
-        while standing.hopeful:
+        best, score, in_vain = found, standing.score, 0
+        while standing.hopeful and in_vain < IN_VAIN:
             found = session.run(partial(self.leave_branch_out, standing.least()), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
             exact, standing = standing.leaves_nothing, self.standing(found)
             if standing.score < score + SLIGHT or (exact and standing.leaves_nothing):
                 best, score = found, min(standing.score, score)
-            elif not standing.score < score + GIVEN_UP:
-                break
+            in_vain = 0 if standing.score < score + GIVEN_UP else in_vain + 1
         return best
 
     def standing(self, found: Found) -> Standing:
