@@ -25,6 +25,8 @@ FIRST_LAPS = 2
 """Laps in which nobody is judged: what is far behind may be the fastest."""
 CATCHING_UP = 10
 """A start that would not catch up with the best one in so many laps, at the pace of the last, is out of the race."""
+CATCHING_UP_LATE, MAY_BE_EXACT = 100, 1e-4
+"""The same where the best relative objective is below the second: exact solutions may come late, after a plateau."""
 JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
 SLOW = 0.01
@@ -197,6 +199,7 @@ class Race:
         self.objective[active] = objective
         self.flat[active] = np.where(np.abs(gained) < GAINS_NOTHING, self.flat[active] + 1, 0)  # new knots may cost
         behind = np.log(objective / min(objective.min(), least))
+        laps = CATCHING_UP if min(objective.min(), least) > MAY_BE_EXACT else CATCHING_UP_LATE
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
         for k, i in enumerate(order[1:], 1):
@@ -205,7 +208,7 @@ class Race:
             joined[i] = slow or any(float(direction_angles(W0[i], W0[j]).max()) < JOINED_ANGLE for j in near)
         return {
             Status.FLAT: (self.flat[active] >= FLAT_LAPS) & (objective > HEADING_FOR_ZERO),
-            Status.OUTRUN: behind > CATCHING_UP * np.maximum(gained, 0.0) + JOINED_OBJECTIVE,
+            Status.OUTRUN: behind > laps * np.maximum(gained, 0.0) + JOINED_OBJECTIVE,
             Status.JOINED: joined,
         }
 
