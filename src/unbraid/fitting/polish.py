@@ -21,7 +21,7 @@ from unbraid.runtime.progress import Progress
 from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Stopping
+from unbraid.solvers.loop import LOST, Stopping
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -37,8 +37,6 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
-LOST = (Status.JOINED, Status.OUTRUN)
-"""How starts end that left a race."""
 POLISH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 

@@ -217,10 +217,6 @@ class Request:
             "loss": self.loss,
         }
 
-    def unknowns(self, problem: Problem) -> int:
-        """How many numbers the model has, beside its bias and what scaling leaves open."""
-        return count_unknowns(problem, self.rank_used, self.basis_used)
-
 
 def seed_of(rng: object) -> int | None:
     """The seed that `rng` is, if it is a whole number; None where only the same generator repeats a fit."""

@@ -68,10 +68,9 @@ PLENTY = 0.75
 """Share of the equations that unknowns without penalties have to leave over to be believed."""
 HOPEFUL = 0.5
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
-
 TWINS = 3.0
 """Two branches whose directions differ by less than this, in degrees, may share what belongs to one."""
-GIVEN_UP, IN_VAIN = 1.0, 2
+GIVEN_UP, LOSSES = 1.0, 2
 """Where a score has grown by this, e times the variance, so many times in a row, there is no hope; once may be that the
 others have not yet followed."""
 
@@ -202,7 +201,7 @@ class ChooseSmoothing:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
         standing = self.standing(found)
         best, score, in_vain = found, standing.score, 0
-        while standing.hopeful and in_vain < IN_VAIN:
+        while standing.hopeful and in_vain < LOSSES:
             found = session.run(partial(self.leave_branch_out, standing.least()), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)

@@ -28,7 +28,6 @@ IN_VAIN = 2
 """So many ranks in a row that bring nothing end the search."""
 WORTH = 0.01
 """By how much a branch has to lower the score, the logarithm of a variance, to be worth having."""
-
 LEFT = 0.2
 """Share of the numbers that have to be left over by the freedom of a fit that is called exact."""
 

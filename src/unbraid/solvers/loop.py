@@ -33,6 +33,8 @@ SLOW = 0.01
 """Starts that are close in the objective alone are as good as each other where both gain less than this in a lap."""
 GAINS_NOTHING, FLAT_LAPS = 1e-3, 2
 """A start that gains less than this share of its objective in each of so many laps has come to a flat valley."""
+LOST = (Status.JOINED, Status.OUTRUN)
+"""How starts end that left a race."""
 HEADING_FOR_ZERO = 1e-9
 """A start of a relative objective below this may be on its way to an exact solution, and has come to no valley."""
 
@@ -198,8 +200,9 @@ class Race:
         gained = np.log(self.objective[active] / objective)
         self.objective[active] = objective
         self.flat[active] = np.where(np.abs(gained) < GAINS_NOTHING, self.flat[active] + 1, 0)  # new knots may cost
-        behind = np.log(objective / min(objective.min(), least))
-        laps = CATCHING_UP if min(objective.min(), least) > MAY_BE_EXACT else CATCHING_UP_LATE
+        best = min(objective.min(), least)
+        behind = np.log(objective / best)
+        laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
         for k, i in enumerate(order[1:], 1):
@@ -256,7 +259,7 @@ class Loop:
     def look(self, solver: Solver[Any], objective: Array) -> dict[Status, BoolArray]:
         """Which starts a race ends; the first laps are only looked at."""
         with np.errstate(all="ignore"):
-            arrived = (one for one in self.record.ended.values() if one[2] not in (Status.JOINED, Status.OUTRUN))
+            arrived = (one for one in self.record.ended.values() if one[2] not in LOST)
             least = min((lowest for _, lowest, _ in arrived), default=np.inf)
             endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least)
         endings[Status.FLAT] &= solver.may_converge(self.state)
