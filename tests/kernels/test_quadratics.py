@@ -1,14 +1,21 @@
 """Quadratic problems, with and without bounds, against slow, obvious twins."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
 from registry import seeds
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.kernels.decompositions import pseudo_inverse, spectral_pseudo_inverse
-from unbraid.kernels.quadratics import minimise, minimise_nonnegative, nonnegative_by_factor, unit_diagonal
+from unbraid.kernels.decompositions import last_of_inverse, pseudo_inverse, spectral_pseudo_inverse
+from unbraid.kernels.quadratics import (
+    minimise,
+    minimise_definite,
+    minimise_nonnegative,
+    nonnegative_by_factor,
+    unit_diagonal,
+)
 
 sizes = st.integers(1, 12)
 
@@ -139,3 +146,29 @@ def test_the_last_resort_finds_the_same_minimiser(seed: int, size: int) -> None:
     A, b, free = M.T @ M, rng.standard_normal(size), rng.random(size) < 0.3
     expected = minimise_nonnegative(A, b, free)
     np.testing.assert_allclose(nonnegative_by_factor(A, b, free), expected, rtol=1e-8, atol=1e-10)
+
+
+@given(seed=seeds, size=sizes, share=st.floats(0.0, 1.0))
+def test_the_last_of_an_inverse_is_that_of_the_whole_one(seed: int, size: int, share: float) -> None:
+    M = np.random.default_rng(seed).standard_normal((2 * size + 4, size))
+    A, first = M.T @ M, int(share * (size - 1))
+    last, pivots = last_of_inverse(A, first)
+    np.testing.assert_allclose(last, np.linalg.inv(A)[first:, first:], rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(last, last.T)
+    assert np.log(pivots).sum() == pytest.approx(np.linalg.slogdet(A)[1], abs=1e-8)
+
+
+def test_the_last_of_the_inverse_of_a_singular_matrix_is_that_of_its_pseudo_inverse() -> None:
+    A = np.outer([1.0, -2.0, 3.0], [1.0, -2.0, 3.0]) - 1e-12 * np.eye(3)
+    last, pivots = last_of_inverse(A, 1)
+    np.testing.assert_allclose(last, spectral_pseudo_inverse(A[None])[0, 1:, 1:])
+    assert np.isfinite(np.log(pivots)).all()
+
+
+@given(seed=seeds, size=sizes)
+def test_definite_matrices_are_solved_as_others_are(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    M, b = rng.standard_normal((3, 2 * size + 4, size)), rng.standard_normal((3, size))
+    A = M.mT @ M
+    A[1] = -A[1]  # not definite: solved all the same
+    np.testing.assert_allclose(minimise_definite(A, b), minimise(A, b), rtol=1e-6, atol=1e-9)

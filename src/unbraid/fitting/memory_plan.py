@@ -23,7 +23,7 @@ from unbraid.fitting.levels import SEARCH_SAMPLES
 from unbraid.fitting.polish import POLISH_ENTRIES
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SEARCH_ENTRIES
-from unbraid.kernels.arrays import TEMPORARY_ENTRIES, block_length
+from unbraid.kernels.arrays import TEMPORARY_ENTRIES, block_length, feature_block_length
 from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
@@ -36,6 +36,8 @@ ALWAYS = 500_000
 """Numbers that every fit may hold: traces, tables, what the first call of a function imports."""
 BRANCH_ARRAYS = 16
 """Arrays (starts, r, samples) of branches at the samples: inputs, their places between knots, slopes, values."""
+FEATURE_ARRAYS = 4
+"""Arrays (starts, samples, r, m + K) of the features of a block."""
 DENSE_COPIES, MORE_DENSE_COPIES, SMOOTH_COPIES, BRANCH_COPIES = 4, 6, 6, 8
 """Copies of the normal matrix of all unknowns while a step is made, for every start and once, and once more where it
 chooses smoothing; of those of branches."""
@@ -285,7 +287,9 @@ def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> 
         yield Need(phase, "matrices of each branch", 8 * BRANCH_COPIES * batch * r * q * q, f"{smaller}, polish=False")
     yield Need(phase, "frames of directions", 8 * 2 * batch * r * m * m, "lower the rank, polish=False")
     yield Need(phase, "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), "lower the rank")
-    yield Need(phase, "features of a block", 8 * batch * of_block(S, r * (m + K)), "lower the rank")
+    features = r * (m + K)
+    block = features * min(S, feature_block_length(features))
+    yield Need(phase, "features of a block", 8 * FEATURE_ARRAYS * batch * block, "lower the rank")
     if sizes.jacobians:
         yield Need(phase, "products with Jacobians", 8 * 3 * batch * r * n * m, "lower the rank")
         yield Need(phase, "Jacobians of a block", 8 * 3 * batch * of_block(S, n * m), "")

@@ -66,13 +66,13 @@ MOST_UNKNOWNS = 1200
 """Unknowns beyond which there are no further knots."""
 PLENTY = 0.75
 """Share of the equations that unknowns without penalties have to leave over to be believed."""
-HOPEFUL = 0.5
+HOPEFUL = 0.1
 """To leave a branch out is tried where the score is not expected to grow by more than this."""
 TWINS = 3.0
 """Two branches whose directions differ by less than this, in degrees, may share what belongs to one."""
 GIVEN_UP, LOSSES = 1.0, 2
-"""Where a score has grown by this, e times the variance, so many times in a row, there is no hope; once may be that the
-others have not yet followed."""
+"""Where the score has grown, or is above the best by the first, e times the variance, so many times in a row, there is
+no hope; once may be that the others have not yet followed."""
 
 
 class Open(NamedTuple):
@@ -205,10 +205,11 @@ class ChooseSmoothing:
             found = session.run(partial(self.leave_branch_out, standing.least()), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
-            exact, standing = standing.leaves_nothing, self.standing(found)
-            if standing.score < score + SLIGHT or (exact and standing.leaves_nothing):
+            before, standing = standing, self.standing(found)
+            if standing.score < score + SLIGHT or (before.leaves_nothing and standing.leaves_nothing):
                 best, score = found, min(standing.score, score)
-            in_vain = 0 if standing.score < score + GIVEN_UP else in_vain + 1
+            worse = standing.score > min(before.score + SLIGHT, score + GIVEN_UP)
+            in_vain = in_vain + 1 if worse else 0
         return best
 
     def standing(self, found: Found) -> Standing:

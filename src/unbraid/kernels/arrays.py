@@ -41,6 +41,15 @@ def block_length(branches: int) -> int:
     return max(LEAST_BLOCK, BRANCH_ENTRIES // branches)
 
 
+def feature_block_length(features: int) -> int:
+    """How many samples a block has whose features, so many each, are multiplied with each other.
+
+    Of so many that four arrays of them stay in the cache, unless that were few: the product, of the square of the
+    features, is read and written once a block.
+    """
+    return max(1, TEMPORARY_ENTRIES // (4 * features), min(LEAST_BLOCK, features))
+
+
 def even_blocks(samples: int, length: int) -> list[slice]:
     """Slices of about equal length, at most so long, that cover `samples`."""
     count = -(-samples // length)

@@ -47,6 +47,24 @@ def pseudo_inverse(A: Array) -> Array:
     return result
 
 
+def last_of_inverse(A: Array, first: int) -> tuple[Array, Array]:
+    """The last rows and columns of the inverse of a symmetric A (P, P), from the first-th on, and pivots (P,) of A.
+
+    With A = L Lᵀ the last block of A⁻¹ is (L₂₂ L₂₂ᵀ)⁻¹, so L of all of A has to be found, and the inverse only of a part
+    of it. Pivots are L_ii², what is left of A_ii with everything before it known; their product is the determinant.
+    Where A is not positive definite, it is the pseudo-inverse, and pivots are eigenvalues, at least the smallest number.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    L, failed = dpotrf(A.T, lower=1)
+    if not failed:
+        inverse, failed = dpotri(L[first:, first:], lower=1)
+    if failed:
+        values = np.maximum(eigen(A)[0], np.finfo(float).tiny)
+        return spectral_pseudo_inverse(A)[first:, first:], values
+    return np.tril(inverse) + np.tril(inverse, -1).T, np.diagonal(L) ** 2
+
+
 def spectral_pseudo_inverse(A: Array) -> Array:
     """The pseudo-inverse by eigenvalues; zero where A is not finite."""
     values, vectors = eigen(A)

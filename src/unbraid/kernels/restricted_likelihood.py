@@ -37,7 +37,7 @@ from typing import Self
 import numpy as np
 
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
-from unbraid.kernels.decompositions import some_inverse, svd
+from unbraid.kernels.decompositions import last_of_inverse, svd
 from unbraid.kernels.quadratics import unit_diagonal
 
 LARGEST_CHANGE = 1e4
@@ -120,6 +120,11 @@ class Expansion:
         """‖R_jp a_j‖² (r, p)."""
         return np.stack([np.sum((R @ self.a[..., None]) ** 2, axis=(-2, -1)) for R in self.penalties.roots], axis=-1)
 
+    def coefficients_last(self) -> IndexArray:
+        """The numbers of all unknowns, those of coefficients last, branch by branch."""
+        others = np.setdiff1d(np.arange(len(self.N)), self.places)
+        return np.concatenate([others, self.places.ravel()])
+
     def own(self, matrix: Array) -> Array:
         """The blocks (r, K, K) of a matrix (U, U) that belong to the coefficients of each branch."""
         return matrix[self.places[:, :, None], self.places[:, None, :]]
@@ -131,10 +136,11 @@ class Posterior:
 
     Attributes
     ----------
-    inverse
-        (U, U), V⁻¹; times the variance it is the covariance of the unknowns.
+    inverses
+        (r, K, K), the blocks of V⁻¹ that belong to the coefficients of each branch, all other unknowns being as
+        uncertain as they are; times the variance, their covariances.
     freedom
-        (U,), the degrees of freedom that each unknown uses: the diagonal of V⁻¹ N.
+        (U,), the degrees of freedom that each unknown uses, the diagonal of V⁻¹ N.
     variance
         σ².
     prior_spread
@@ -143,7 +149,7 @@ class Posterior:
         Minus twice the logarithm of the restricted likelihood, up to a constant.
     """
 
-    inverse: Array
+    inverses: Array
     freedom: Array
     variance: float
     prior_spread: Array
@@ -151,14 +157,27 @@ class Posterior:
 
 
 def condition(fit: Expansion, strengths: Array) -> Posterior:
-    """The posterior of a fit with penalties of given strengths (r, p)."""
-    C, V = fit.penalties.stacked(strengths), fit.N.copy()
-    V[fit.places[:, :, None], fit.places[:, None, :]] += C.mT @ C
-    scale = unit_diagonal(V[None])[0]
-    unit = V * scale[:, None] * scale + RIDGE * np.eye(len(V))
-    inverse = some_inverse(unit[None])[0] * scale[:, None] * scale
-    inverse = 0.5 * (inverse + inverse.T)
-    freedom = np.einsum("pq,qp->p", inverse, fit.N)
+    """The posterior of a fit with penalties of given strengths (r, p).
+
+    With what no penalty sees first, and ones on the diagonal, one factorisation of V gives what is asked for. A ridge
+    settles what is not determined; the diagonal of V⁻¹ N is 1 less that of V⁻¹ S and of what the ridge takes, of which
+    the coefficients' is exact, and the others' that of their pivots.
+    """
+    C = fit.penalties.stacked(strengths)
+    S = C.mT @ C
+    V, order, others = fit.N.copy(), fit.coefficients_last(), len(fit.N) - fit.places.size
+    V[fit.places[:, :, None], fit.places[:, None, :]] += S
+    scale = unit_diagonal(V)
+    unit = V[order[:, None], order] * scale[order, None] * scale[order]
+    np.einsum("pp->p", unit)[...] += RIDGE
+    last, pivots = last_of_inverse(unit, others)
+    own, sized = np.arange(fit.places.size).reshape(fit.places.shape), scale[fit.places]
+    inverses = last[own[:, :, None], own[:, None, :]]
+    ridge = RIDGE * np.einsum("rkk->rk", inverses)
+    inverses = inverses * sized[:, :, None] * sized[:, None, :]
+    freedom = np.empty(len(V))
+    freedom[order[:others]] = 1.0 - RIDGE / np.maximum(pivots[:others], RIDGE)
+    freedom[fit.places] = 1.0 - ridge - np.sum(inverses * S, axis=-1)
     _, sizes, rows = svd(C)
     seen = sizes > RELATIVE_RANK * sizes[..., :1]
     half = rows.mT * reciprocal(sizes, seen)[..., None, :]  # S⁺ = half halfᵀ
@@ -166,9 +185,9 @@ def condition(fit: Expansion, strengths: Array) -> Posterior:
     left = max(fit.equations - (len(V) - int(seen.sum())), LEAST_LEFT * fit.equations)
     square = max(fit.misfit + float(np.sum(strengths * fit.energies())), np.finfo(float).tiny)
     deviance = left * float(np.log(square / left)) - 2.0 * float(np.log(sizes[seen]).sum())
-    deviance += float(np.linalg.slogdet(unit)[1] - 2.0 * np.log(scale).sum())
+    deviance += float(np.log(pivots).sum() - 2.0 * np.log(scale).sum())
     over = max(fit.equations - float(freedom.sum()), LEAST_LEFT * fit.equations)
-    return Posterior(inverse, freedom, fit.misfit / over, spread, deviance)
+    return Posterior(inverses, freedom, fit.misfit / over, spread, deviance)
 
 
 def reciprocal(sizes: Array, kept: BoolArray) -> Array:
@@ -178,7 +197,7 @@ def reciprocal(sizes: Array, kept: BoolArray) -> Array:
 
 def update(fit: Expansion, strengths: Array, known: Posterior) -> Array:
     """One update of strengths (r, p), from the posterior with them."""
-    covariance, told = fit.own(known.inverse), fit.own(fit.N)
+    covariance, told = known.inverses, fit.own(fit.N)
     roots, inverses = fit.penalties.roots, fit.penalties.inverses
     posterior = np.stack([np.sum((R @ covariance) * R, axis=(-2, -1)) for R in roots], axis=-1)
     wanted = known.variance * np.maximum(known.prior_spread - posterior, 1e-8 * known.prior_spread)

@@ -21,6 +21,7 @@ from unbraid.runtime.interrupts import keeping_interrupts_back
 
 @cache
 def _controller() -> ThreadpoolController:
+    import_scipy()  # which brings a BLAS of its own
     return ThreadpoolController()
 
 

@@ -30,7 +30,7 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels import factors
 from unbraid.kernels import gauss_newton as kernel
-from unbraid.kernels.arrays import Array, blocks
+from unbraid.kernels.arrays import Array, blocks, even_blocks, feature_block_length
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.evaluated import BranchOutputs, Evaluated
 from unbraid.solvers.iterates import Iterates
@@ -339,7 +339,7 @@ def block_moments(block: Samples, at: BranchOutputs, means: Means, one_by_one: b
     slopes, values = kernel.no_sums(lead, p, branches), kernel.no_sums(lead, p, branches)
     features = np.zeros((lead, p, 1))
     bend = None if block.J is None else at.curvature
-    for part in blocks(block.size, 4 * r * f):
+    for part in even_blocks(block.size, feature_block_length(r * f)):
         if bend is not None:
             phi = arrange(kernel.features(X[part], bend[:, part], placement.design(u[..., part], 1)))
             kernel.add_sums(slopes, times_roots(phi, roots, part), G[:, part])

@@ -133,7 +133,7 @@ class DenseModel(LocalModel):
         H = self.normal * scale[:, :, None] * scale[:, None, :]
         np.einsum("bpp->bp", H)[...] += damping[:, None]
         if lower is None:
-            return quadratics.minimise(H, self.descent * scale) * scale
+            return quadratics.minimise_definite(H, self.descent * scale) * scale
         free = np.isneginf(lower[0])
         x = np.where(np.isneginf(lower), 0.0, -lower) / np.where(scale > 0.0, scale, np.inf)
         linear = (H @ x[..., None])[..., 0] + self.descent * scale

@@ -123,19 +123,16 @@ class Surroundings:
     def covariances(self, r: int) -> Array:
         """The covariances (r, K, K) of the coefficients of r branches, all else being as uncertain as it is."""
         result = np.zeros((r, *2 * self.T.shape[-2:-1]))
-        blocks = [one.variance * part.own(one.inverse) for part, _, one in self._by_part()]
+        blocks = [one.variance * one.inverses for one in self.known]
         if blocks:
             result[self.alive] = self.T @ np.concatenate(blocks) @ self.T.mT
         return result
 
     def losses(self) -> Array:
         """By how much the objective would grow without each branch, all else following to first order: (alive,)."""
-        losses = []
-        for part, _, one in self._by_part():
-            for places, z in zip(part.places, part.a, strict=True):
-                block = one.inverse[np.ix_(places, places)]
-                losses.append(float(z @ spectral_pseudo_inverse(block[None])[0] @ z))
-        return np.array(losses)
+        told = [spectral_pseudo_inverse(one.inverses) for one in self.known]
+        each = [np.einsum("rk,rkl,rl->r", part.a, P, part.a) for part, P in zip(self.parts, told, strict=True)]
+        return np.concatenate([np.zeros(0), *each])
 
 
 def alive_branches(iterates: Iterates) -> BoolArray:
