@@ -33,6 +33,7 @@ from unbraid.runtime.interrupts import attempt
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, StartingSolver
+from unbraid.solvers.loop import FINISH, ROUGH
 from unbraid.solvers.surroundings import alive_branches
 from unbraid.solvers.translate import GivenModel
 
@@ -167,12 +168,13 @@ class Setup:
         if stays_put(searched.samples):  # there is nothing to be seen of the branches, and nothing to smooth
             few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
-        stages += [PolishStarts(searched, polish), ClimbLevels(self.levels, self.solver, polish.stopping)]
+        race = ROUGH if self.case.request.basis_used.smoothing_open else FINISH
+        stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             choice = Open(self.case.request.basis_open, coupling_open)
-            stages.append(ChooseSmoothing(self.levels, self.solver, basis, choice, polish.stopping.max_seconds))
+            stages.append(ChooseSmoothing(self.levels, self.solver, basis, choice, polish.stopping))
         if continuation != "linear":
             stages.append(ContinueBranches(self.levels, self.solver, always=continuation == "polynomial"))
         return stages

@@ -21,13 +21,14 @@ from unbraid.runtime.progress import Progress
 from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import LOST, Stopping
+from unbraid.solvers.loop import FINISH, HEADING_FOR_ZERO, LOST, ROUGH, Stopping, Valley
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
-AGREEMENT, AS_GOOD = 1e-3, 1e-2
+AGREEMENT, AS_GOOD, AS_GOOD_ROUGHLY = 1e-3, 1e-2, 3e-2
 """Two polished starts whose objectives differ by less than this share of themselves have found the same minimum; where
-valleys are flat, by less than the second share: then another one is not worth the search."""
+valleys are flat, by less than the second share, or the third where the race was a rough one: then another one is not
+worth the search."""
 SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum, or at it but
 for the places of their knots."""
@@ -51,6 +52,7 @@ class PolishStarts:
 
     solver: GaussNewton
     settings: Polish
+    race: Valley = FINISH
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Group after group; by workers, as many groups at the same time as keep all of them busy."""
@@ -62,9 +64,18 @@ class PolishStarts:
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
         for batch in batches(len(order), size):
             found = session.run(partial(work, batch), found)
-            if found.cut is not None or is_enough([run for run in found.runs if run.finished]):
+            if found.cut is not None or self.is_enough(found):
                 break
         return found
+
+    def is_enough(self, found: Found) -> bool:
+        """Whether one run is exact, or another one agrees with the best."""
+        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGH else AS_GOOD)
+
+    @property
+    def stopping(self) -> Stopping:
+        """How starts of a group end."""
+        return replace(self.settings.stopping, race=self.race)
 
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
@@ -77,14 +88,14 @@ class PolishStarts:
         which = order[batch.start : batch.stop]
         span = ProgressSpan("polish", batch, len(order), best=min(run.objective for run in found.runs))
         bests = [found.runs[i].best for i in which]
-        return enter_polished(found, which, polish_batch(session, self.solver, bests, self.settings.stopping, span))
+        return enter_polished(found, which, polish_batch(session, self.solver, bests, self.stopping, span))
 
     def polish_groups(
         self, order: Sequence[int], solver: Shared[GaussNewton], batch: range, session: Session, found: Found
     ) -> Found:
         """Polish the runs `order[batch]` by workers, and take over group by group until there are enough."""
         which, began = order[batch.start : batch.stop], time_of_day(session.began)
-        group, stopping = self.group_size(found), self.settings.stopping
+        group, stopping = self.group_size(found), self.stopping
         parts = list(batches(len(batch), group))  # starts of a group race each other, whoever polishes them
         pieces = [([found.runs[i].best for i in which[part.start : part.stop]], stopping, began) for part in parts]
 
@@ -98,9 +109,23 @@ class PolishStarts:
         runs = [run for k in sorted(results) for run in results[k]]
         for part in batches(len(batch), group):
             found = enter_polished(found, which[part.start : part.stop], runs[part.start : part.stop])
-            if found.cut is not None or is_enough([run for run in found.runs if run.finished]):
+            if found.cut is not None or self.is_enough(found):
                 break
         return found
+
+
+@dataclass(frozen=True)
+class FinishBest:
+    """Stage: the best run of a rough race, polished to its end."""
+
+    solver: GaussNewton
+    stopping: Stopping
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The run as it would have ended alone."""
+        alone = replace(self.stopping, race=FINISH)
+        [run] = polish_batch(session, self.solver, [found.best.best], alone, ProgressSpan("polish"))
+        return found.narrow(continue_run(found.best, run), found.level, cut_of([run]))
 
 
 def enter_polished(found: Found, which: Sequence[int], polished: Sequence[Run]) -> Found:
@@ -116,11 +141,15 @@ def polish_batch(
 ) -> list[Run]:
     """Polish and settle models as one batch."""
     begin = partial(solver.start, Iterates.join(bests))
-    runs = session.loop(solver, begin, replace(stopping, race=True), replace(span, after=SETTLING))
+    runs = session.loop(solver, begin, stopping, replace(span, after=SETTLING))
     if cut_of(runs) is not None:
         return settle(session, solver, runs, stopping, span)
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
     least = min(runs[k].objective for k in arrived)
+    if stopping.race is ROUGH and least > HEADING_FOR_ZERO:
+        there = [on_fresh_knots(solver, run) for run in runs]
+        least = min(there[k].objective for k in arrived)
+        return [run if k in arrived else behind(run, least) for k, run in enumerate(there)]
     ahead = [k for k in arrived if runs[k].objective <= (1.0 + SAME_OBJECTIVE) * least]  # settling may change as much
     there = replace(span, batch=span.batch[: len(ahead)], over=len(runs) - len(ahead))
     settled = dict(zip(ahead, settle(session, solver, [runs[k] for k in ahead], stopping, there), strict=True))
@@ -247,21 +276,22 @@ def angle_between(one: Run, other: Run) -> float:
     return float(direction_angles(*(finite_or_zero(run.best.W0[0]) for run in (one, other))).max())
 
 
-def is_enough(runs: Sequence[Run]) -> bool:
+def is_enough(runs: Sequence[Run], as_good: float) -> bool:
     """Whether one run is exact, or another one agrees with the best."""
     best, *others = sorted(runs, key=lambda run: run.objective)
-    return best.objective < EXACT_OBJECTIVE or any(confirms(one, best) for one in others)
+    return best.objective < EXACT_OBJECTIVE or any(confirms(one, best, as_good) for one in others)
 
 
-def confirms(run: Run, best: Run) -> bool:
+def confirms(run: Run, best: Run, as_good: float) -> bool:
     """Whether a run has found the same minimum as the best, or was on its way there.
 
-    By the objective, by that and directions, or, where it left a race for being on its way there, by directions.
+    By the objective (where valleys are flat, within the share `as_good`), by that and directions, or, where it left a
+    race for being on its way there, by directions.
     """
     if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
         return True
     slow = (Status.FLAT, Status.JOINED)
-    share = AS_GOOD if best.status in slow and run.status in slow else AGREEMENT
+    share = as_good if best.status in slow and run.status in slow else AGREEMENT
     return run.objective <= (1.0 + share) * best.objective or are_alike(best, run)
 
 

@@ -27,7 +27,7 @@ from unbraid.bases import Basis
 from unbraid.bases.smoothing import PENALTIES, PlacedSmoothing
 from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.levels import Levels
-from unbraid.fitting.polish import EXACT_OBJECTIVE, join_traces, start_anew
+from unbraid.fitting.polish import EXACT_OBJECTIVE, FinishBest, join_traces, start_anew
 from unbraid.fitting.session import Found, ProgressSpan, Session, Stage, cut_of
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
@@ -86,15 +86,15 @@ class Open(NamedTuple):
 class ChooseSmoothing:
     """Stage: the best run with smoothing chosen for each branch, and whatever else is open.
 
-    `solver` is that of the polish. A run that is exact already, or not finite, stays as it is, in the basis of the
-    search.
+    `solver` is that of the polish, and `polish` are the stopping rules that it had. A run that is exact already, or not
+    finite, stays as it is, in the basis of the search; one that no penalties suit is polished to its end.
     """
 
     levels: Levels
     solver: GaussNewton
     basis: Basis
     open: Open
-    max_seconds: float | None
+    polish: Stopping
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Strengths, knots, then branch after branch, then the last steps; Ctrl-C leaves the run as it is by then."""
@@ -104,20 +104,24 @@ class ChooseSmoothing:
         if found.cut is None and self.may_follow_noise(polished):
             smoother = self.choose(self.smooth_curves_first, session, polished)
             stage, found = better_choice(smoother, (stage, found))
-        if found.basis is None:
-            return found
-        if found.cut is None:
+        if found.cut is None and found.basis is not None:
             found = session.run(stage.settle, found)
-        if found.cut is not None or found.smoothing is None:
+        if found.cut is not None:
             return found
-        if not np.isfinite(found.smoothing.freedom).all():
-            return polished
-        if not self.open.basis:
+        if found.smoothing is None or not np.isfinite(found.smoothing.freedom).all():
+            return self.without_penalties(session, polished)
+        if not self.open.basis or found.smoothing.score <= self.plain(polished).score:
             return found
-        plain = without_smoothing(self.steps_at(found.level), polished.best.best)
-        if found.smoothing.score <= plain.score:
-            return found
-        return replace(polished, smoothing=plain)  # too rough for these penalties, or knots
+        finished = self.without_penalties(session, polished)  # too rough for these penalties, or knots
+        return finished if finished.cut is not None else replace(finished, smoothing=self.plain(finished))
+
+    def plain(self, found: Found) -> Smoothing:
+        """What stands for a choice where the best run stays without penalties."""
+        return without_smoothing(self.steps_at(found.level), found.best.best)
+
+    def without_penalties(self, session: Session, found: Found) -> Found:
+        """The best run in the basis of the search, polished to its end."""
+        return session.run(FinishBest(self.levels.solver_at(self.solver, found.level), self.polish), found)
 
     def choose(self, smooth: Stage, session: Session, found: Found) -> Choice:
         """Strengths by one way to begin, then knots, then branches; what was found stays where that fails."""
@@ -236,7 +240,7 @@ class ChooseSmoothing:
     ) -> Run:
         """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
-        stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.max_seconds)
+        stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds)
         [after] = session.loop(steps, begin, stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
@@ -248,7 +252,7 @@ class ChooseSmoothing:
         steps, run = self.steps_at(found.level), found.best
         coupling = steps.balanced(steps.solver.linearised(run.best))
         final = replace(steps.solver, coupling=coupling, directions_fixed=True, place_knots_at=frozenset())
-        stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.max_seconds)
+        stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.polish.max_seconds)
         span = ProgressSpan("smooth", before=STEPS)
         [after] = session.loop(final, partial(start_anew, final, run.best), stopping, span)
         cut = cut_of([after])

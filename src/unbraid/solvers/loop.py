@@ -31,12 +31,28 @@ JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
 SLOW = 0.01
 """Starts that are close in the objective alone are as good as each other where both gain less than this in a lap."""
-GAINS_NOTHING, FLAT_LAPS = 1e-3, 2
-"""A start that gains less than this share of its objective in each of so many laps has come to a flat valley."""
 LOST = (Status.JOINED, Status.OUTRUN)
 """How starts end that left a race."""
 HEADING_FOR_ZERO = 1e-9
 """A start of a relative objective below this may be on its way to an exact solution, and has come to no valley."""
+
+
+@dataclass(frozen=True)
+class Valley:
+    """When a start of a race has come to a flat valley: gains of less than a share of its objective, lap after lap.
+
+    With `at_rest` it is not there before its knots have found their place.
+    """
+
+    gain: float
+    laps: int
+    at_rest: bool
+
+
+FINISH = Valley(1e-3, 2, at_rest=True)
+"""Where a race is the end: what is still to be gained is not worth waiting for."""
+ROUGH = Valley(1e-2, 1, at_rest=False)
+"""Where the winner goes on in another basis."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +73,8 @@ class Stopping:
     patience
         See `tolerance`.
     race
-        Whether starts of a batch compete: those that are too far behind to catch up, and those on their way to where a
-        better one is, end early; and so does a start that has come to a flat valley.
+        Where given, starts of a batch compete: those that are too far behind to catch up, and those on their way to
+        where a better one is, end early; and so does a start that has come to such a valley.
     """
 
     max_sweeps: int = 300
@@ -66,7 +82,7 @@ class Stopping:
     target: float | None = None
     max_seconds: float | None = None
     patience: int = 3
-    race: bool = False
+    race: Valley | None = None
 
     def __post_init__(self) -> None:
         check_whole("max_sweeps", self.max_sweeps, 1)
@@ -195,11 +211,13 @@ class Race:
         """Before the first lap."""
         return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int))
 
-    def endings(self, active: IndexArray, objective: Array, W0: Array, least: float) -> dict[Status, BoolArray]:
+    def endings(
+        self, active: IndexArray, objective: Array, W0: Array, least: float, valley: Valley
+    ) -> dict[Status, BoolArray]:
         """Which of the active starts end at this look, and how; `least` is the lowest objective of those at the end."""
         gained = np.log(self.objective[active] / objective)
         self.objective[active] = objective
-        self.flat[active] = np.where(np.abs(gained) < GAINS_NOTHING, self.flat[active] + 1, 0)  # new knots may cost
+        self.flat[active] = np.where(np.abs(gained) < valley.gain, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
         behind = np.log(objective / best)
         laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
@@ -210,7 +228,7 @@ class Race:
             slow = gained[i] < SLOW and any(gained[j] < SLOW for j in near)
             joined[i] = slow or any(float(direction_angles(W0[i], W0[j]).max()) < JOINED_ANGLE for j in near)
         return {
-            Status.FLAT: (self.flat[active] >= FLAT_LAPS) & (objective > HEADING_FOR_ZERO),
+            Status.FLAT: (self.flat[active] >= valley.laps) & (objective > HEADING_FOR_ZERO),
             Status.OUTRUN: behind > laps * np.maximum(gained, 0.0) + JOINED_OBJECTIVE,
             Status.JOINED: joined,
         }
@@ -248,21 +266,22 @@ class Loop:
         self.record.events += [(int(self.active[i]), event) for i, event in events]
         self.record.add(self.active, solver.iterates(self.state), measure)
         endings = self.judge.endings(self.active, measure.judged_by, solver.may_converge(self.state))
-        if self.judge.stopping.race and self.sweep % LAP == 0:
-            endings = {**self.look(solver, measure.judged_by), **endings}  # what has converged has not only joined
+        if self.judge.stopping.race is not None and self.sweep % LAP == 0:
+            endings = {**self.look(solver, measure.judged_by, self.judge.stopping.race), **endings}  # what has converged has not only joined
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
             going_on = self.record.close(endings)
             self.active, self.state = self.active[going_on], self.state.take(going_on)
 
-    def look(self, solver: Solver[Any], objective: Array) -> dict[Status, BoolArray]:
+    def look(self, solver: Solver[Any], objective: Array, valley: Valley) -> dict[Status, BoolArray]:
         """Which starts a race ends; the first laps are only looked at."""
         with np.errstate(all="ignore"):
             arrived = (one for one in self.record.ended.values() if one[2] not in LOST)
             least = min((lowest for _, lowest, _ in arrived), default=np.inf)
-            endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least)
-        endings[Status.FLAT] &= solver.may_converge(self.state)
+            endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least, valley)
+        if valley.at_rest:
+            endings[Status.FLAT] &= solver.may_converge(self.state)
         return endings if self.sweep >= FIRST_LAPS * LAP and np.isfinite(objective).all() else {}
 
     def stop(self, status: Status) -> None:
