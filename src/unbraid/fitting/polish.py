@@ -25,7 +25,7 @@ from unbraid.solvers.loop import FINISH, HEADING_FOR_ZERO, LOST, ROUGH, Stopping
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
-AGREEMENT, AS_GOOD, AS_GOOD_ROUGHLY = 1e-3, 1e-2, 3e-2
+AGREEMENT, AS_GOOD, AS_GOOD_ROUGHLY = 1e-3, 1e-2, 5e-2
 """Two polished starts whose objectives differ by less than this share of themselves have found the same minimum; where
 valleys are flat, by less than the second share, or the third where the race was a rough one: then another one is not
 worth the search."""

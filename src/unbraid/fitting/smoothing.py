@@ -34,7 +34,7 @@ from unbraid.kernels.gauge import row_lengths
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Stopping
+from unbraid.solvers.loop import NO_VALLEY, Stopping
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
@@ -204,14 +204,14 @@ class ChooseSmoothing:
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
         standing = self.standing(found)
-        best, score, in_vain = found, standing.score, 0
+        best, score, rival, in_vain = found, standing.score, standing.criterion, 0
         while standing.hopeful and in_vain < LOSSES:
-            found = session.run(partial(self.leave_branch_out, standing.least()), found)
+            found = session.run(partial(self.leave_branch_out, standing.least(), rival), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
             before, standing = standing, self.standing(found)
             if standing.score < score + SLIGHT or (before.leaves_nothing and standing.leaves_nothing):
-                best, score = found, min(standing.score, score)
+                best, score, rival = found, min(standing.score, score), standing.criterion
             worse = standing.score > min(before.score + SLIGHT, score + GIVEN_UP)
             in_vain = in_vain + 1 if worse else 0
         return best
@@ -220,12 +220,17 @@ class ChooseSmoothing:
         """Where the best run stands."""
         return Standing.of(self.steps_at(found.level), found.best.best)
 
-    def leave_branch_out(self, j: int, session: Session, found: Found) -> Found:
-        """The best run without a branch, the others following; as it was where that is cut short."""
+    def leave_branch_out(self, j: int, rival: float, session: Session, found: Found) -> Found:
+        """The best run without a branch, the others following; as it was where that is cut short.
+
+        It ends early where it would not come to be as likely as a rival.
+        """
         steps, run = self.steps_at(found.level), found.best
         fewer = with_first_strengths(without_branch(run.best, j), steps)
         span = ProgressSpan("smooth", before=STEPS, after=LAST_STEPS)
-        after = self.drive(session, steps, lambda: steps.start(fewer, STEPS_TO_FOLLOW), run, span, STEPS_WITHOUT_ONE)
+        after = self.drive(
+            session, steps, lambda: steps.start(fewer, STEPS_TO_FOLLOW), run, span, STEPS_WITHOUT_ONE, rival
+        )
         cut = cut_of([after])
         return replace(found, cut=cut) if cut is not None else replace(found, runs=(after,))
 
@@ -237,10 +242,13 @@ class ChooseSmoothing:
         run: Run,
         span: ProgressSpan,
         most: int,
+        rival: float | None = None,
     ) -> Run:
         """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
         stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds)
+        if rival is not None:
+            stopping = replace(stopping, race=NO_VALLEY, rival=rival)
         [after] = session.loop(steps, begin, stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
@@ -289,6 +297,7 @@ class Standing:
     equations: int
     coupling: float | None
     score: float
+    criterion: float
     left_over: float
     twins: tuple[int, ...]
 
@@ -310,6 +319,7 @@ class Standing:
             count_equations(data),
             coupling if both else None,
             score,
+            steps.criterion(around, coupling),
             left_over,
             twins_in(iterates, around.alive),
         )

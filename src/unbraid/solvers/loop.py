@@ -51,8 +51,10 @@ class Valley:
 
 FINISH = Valley(1e-3, 2, at_rest=True)
 """Where a race is the end: what is still to be gained is not worth waiting for."""
-ROUGH = Valley(1e-2, 1, at_rest=False)
+ROUGH = Valley(5e-3, 1, at_rest=False)
 """Where the winner goes on in another basis."""
+NO_VALLEY = Valley(0.0, 1, at_rest=True)
+"""Where only others end a start."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Stopping:
     race
         Where given, starts of a batch compete: those that are too far behind to catch up, and those on their way to
         where a better one is, end early; and so does a start that has come to such a valley.
+    rival
+        What a start of a race has to catch up with before its budget is spent; infinite: nothing.
     """
 
     max_sweeps: int = 300
@@ -83,6 +87,7 @@ class Stopping:
     max_seconds: float | None = None
     patience: int = 3
     race: Valley | None = None
+    rival: float = np.inf
 
     def __post_init__(self) -> None:
         check_whole("max_sweeps", self.max_sweeps, 1)
@@ -198,25 +203,27 @@ class Judge:
 
 @dataclass
 class Race:
-    """How a race stands: objectives (starts,) at the last look, and for how many laps starts gained next to nothing.
+    """How a race stands: objectives (starts,) at the last look, for how many laps starts gained next to nothing, and what
+    they gained in the last one.
 
     Starts are compared with those of their batch, which therefore is part of the result.
     """
 
     objective: Array
     flat: IndexArray
+    gained: Array
 
     @classmethod
     def first(cls, starts: int) -> Self:
         """Before the first lap."""
-        return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int))
+        return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int), np.zeros(starts))
 
     def endings(
         self, active: IndexArray, objective: Array, W0: Array, least: float, valley: Valley
     ) -> dict[Status, BoolArray]:
         """Which of the active starts end at this look, and how; `least` is the lowest objective of those at the end."""
         gained = np.log(self.objective[active] / objective)
-        self.objective[active] = objective
+        self.objective[active], self.gained[active] = objective, gained
         self.flat[active] = np.where(np.abs(gained) < valley.gain, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
         behind = np.log(objective / best)
@@ -282,6 +289,9 @@ class Loop:
             endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least, valley)
         if valley.at_rest:
             endings[Status.FLAT] &= solver.may_converge(self.state)
+        stopping = self.judge.stopping
+        hoped = (stopping.max_sweeps - self.sweep) / LAP * np.maximum(self.race.gained[self.active], 0.0)
+        endings[Status.OUTRUN] |= objective > stopping.rival * np.exp(hoped + JOINED_OBJECTIVE)
         return endings if self.sweep >= FIRST_LAPS * LAP and np.isfinite(objective).all() else {}
 
     def stop(self, status: Status) -> None:
