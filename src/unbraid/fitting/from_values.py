@@ -24,6 +24,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
+from unbraid.solvers.loop import ROUGH
 
 SlopeSource = Callable[[Array, Array], Array]
 """What makes Jacobians (S, n, m) of X (S, m) and F (S, n)."""
@@ -53,11 +54,11 @@ class SearchValues:
             if found.cut is None and self.rngs[k :: len(SLOPES)]:
                 found = session.run(partial(self.search, coarse, k, slopes), found)
         found = session.run(MeasureAnew(coarse), found)
-        found = session.run_all([PolishStarts(coarse, self.method.polish)], found)
+        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGH)], found)
         starts = found.runs
         for basis in further:
             finer = replace(self.solver, basis=basis)
-            found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish)], found)
+            found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish, ROUGH)], found)
         return replace(Refine(self.solver)(session, found), starts=starts)
 
     def search(self, solver: GaussNewton, k: int, slopes: SlopeSource, session: Session, found: Found) -> Found:
