@@ -8,7 +8,7 @@ import unbraid as ub
 from draws import few_or_many
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
-from unbraid.solvers.loop import CATCHING_UP, FLAT_LAPS, GAINS_NOTHING, Race
+from unbraid.solvers.race import CATCHING_UP, TO_THE_END, Race
 
 APART = np.stack([np.eye(2), np.array([[1.0, 1.0], [1.0, -1.0]]), np.array([[3.0, 1.0], [-1.0, 3.0]])])
 """Directions of three starts, far from each other."""
@@ -19,7 +19,7 @@ def looked(laps: Array, W0: Array) -> dict[Status, list[bool]]:
     race = Race.first(laps.shape[1])
     with np.errstate(all="ignore"):
         for objective in laps:
-            endings = race.endings(np.arange(laps.shape[1]), objective, W0, np.inf)
+            endings = race.endings(TO_THE_END, np.arange(laps.shape[1]), objective, W0, np.inf)
     return {status: list(map(bool, ended)) for status, ended in endings.items()}
 
 
@@ -42,13 +42,13 @@ def test_starts_that_are_as_good_as_each_other_and_slow_need_not_all_go_on() -> 
 
 def test_a_valley_is_flat_after_several_laps_without_gain() -> None:
     one = np.array([[1.0]])
-    for laps in range(1, FLAT_LAPS + 2):
-        objectives = np.concatenate([2.0 * one, *(one * (1.0 - 0.5 * GAINS_NOTHING) ** k for k in range(laps))])
-        assert looked(objectives, APART[:1])[Status.FLAT] == [laps > FLAT_LAPS]
+    for laps in range(1, TO_THE_END.laps + 2):
+        objectives = np.concatenate([2.0 * one, *(one * (1.0 - 0.5 * TO_THE_END.flat) ** k for k in range(laps))])
+        assert looked(objectives, APART[:1])[Status.FLAT] == [laps > TO_THE_END.laps]
 
 
 def test_what_may_be_heading_for_an_exact_solution_is_left_in_peace() -> None:
-    assert looked(np.full((FLAT_LAPS + 2, 1), 1e-12), APART[:1])[Status.FLAT] == [False]
+    assert looked(np.full((TO_THE_END.laps + 2, 1), 1e-12), APART[:1])[Status.FLAT] == [False]
 
 
 @few_or_many(6, 30)

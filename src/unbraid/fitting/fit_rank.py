@@ -33,7 +33,7 @@ from unbraid.runtime.interrupts import attempt
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, StartingSolver
-from unbraid.solvers.loop import FINISH, ROUGH
+from unbraid.solvers.race import ROUGHLY, TO_THE_END
 from unbraid.solvers.surroundings import alive_branches
 from unbraid.solvers.translate import GivenModel
 
@@ -168,7 +168,7 @@ class Setup:
         if stays_put(searched.samples):  # there is nothing to be seen of the branches, and nothing to smooth
             few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
-        race = ROUGH if self.case.request.basis_used.smoothing_open else FINISH
+        race = ROUGHLY if self.case.request.basis_used.smoothing_open else TO_THE_END
         stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         if basis.smoothing_open:
@@ -189,7 +189,7 @@ class Setup:
         stages: list[Stage]
         if request.init is None:
             rngs = session.rng.spawn(request.starts)
-            stages = [SearchStarts(search, request.rank_used, rngs, method.stopping)]
+            stages = [SearchStarts(search, request.rank_used, rngs, method.search)]
         else:
             model = GivenModel.of(request.init, self.case.units)
             swept = SweepFromModel(search, model, method.stopping)

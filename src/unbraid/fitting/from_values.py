@@ -24,7 +24,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
-from unbraid.solvers.loop import ROUGH
+from unbraid.solvers.race import ROUGHLY
 
 SlopeSource = Callable[[Array, Array], Array]
 """What makes Jacobians (S, n, m) of X (S, m) and F (S, n)."""
@@ -54,11 +54,11 @@ class SearchValues:
             if found.cut is None and self.rngs[k :: len(SLOPES)]:
                 found = session.run(partial(self.search, coarse, k, slopes), found)
         found = session.run(MeasureAnew(coarse), found)
-        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGH)], found)
+        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGHLY)], found)
         starts = found.runs
         for basis in further:
             finer = replace(self.solver, basis=basis)
-            found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish, ROUGH)], found)
+            found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish, ROUGHLY)], found)
         return replace(Refine(self.solver)(session, found), starts=starts)
 
     def search(self, solver: GaussNewton, k: int, slopes: SlopeSource, session: Session, found: Found) -> Found:
@@ -66,7 +66,7 @@ class SearchValues:
         samples = with_slopes(solver.samples, self.method, slopes)
         search = self.method.solver(samples, solver.basis, solver.projection)
         rngs = self.rngs[k :: len(SLOPES)]
-        more = SearchStarts(search, self.rank, rngs, self.method.stopping)(session, Found())
+        more = SearchStarts(search, self.rank, rngs, self.method.search)(session, Found())
         return replace(more, runs=(*found.runs, *more.runs))
 
 

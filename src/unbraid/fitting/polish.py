@@ -21,7 +21,8 @@ from unbraid.runtime.progress import Progress
 from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import FINISH, HEADING_FOR_ZERO, LOST, ROUGH, Stopping, Valley
+from unbraid.solvers.loop import Stopping
+from unbraid.solvers.race import HEADING_FOR_ZERO, LOST, ROUGHLY, TO_THE_END, Rules
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -52,7 +53,7 @@ class PolishStarts:
 
     solver: GaussNewton
     settings: Polish
-    race: Valley = FINISH
+    race: Rules = TO_THE_END
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Group after group; by workers, as many groups at the same time as keep all of them busy."""
@@ -70,7 +71,7 @@ class PolishStarts:
 
     def is_enough(self, found: Found) -> bool:
         """Whether one run is exact, or another one agrees with the best."""
-        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGH else AS_GOOD)
+        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGHLY else AS_GOOD)
 
     @property
     def stopping(self) -> Stopping:
@@ -123,7 +124,7 @@ class FinishBest:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """The run as it would have ended alone."""
-        alone = replace(self.stopping, race=FINISH)
+        alone = replace(self.stopping, race=TO_THE_END)
         [run] = polish_batch(session, self.solver, [found.best.best], alone, ProgressSpan("polish"))
         return found.narrow(continue_run(found.best, run), found.level, cut_of([run]))
 
@@ -146,7 +147,7 @@ def polish_batch(
         return settle(session, solver, runs, stopping, span)
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
     least = min(runs[k].objective for k in arrived)
-    if stopping.race is ROUGH and least > HEADING_FOR_ZERO:
+    if stopping.race is ROUGHLY and least > HEADING_FOR_ZERO:
         there = [on_fresh_knots(solver, run) for run in runs]
         least = min(there[k].objective for k in arrived)
         return [run if k in arrived else behind(run, least) for k, run in enumerate(there)]

@@ -1,7 +1,8 @@
 """The first stage: random starts, or a given model, through a method's sweeps.
 
-Starts are batched where the samples are few, run one after another where they are many, or spread over workers. The
-result does not depend on how starts are batched, nor on who runs them.
+Starts are batched where the samples are few, and run one after another where they are many; workers are given whole
+batches. Where a polish follows, a start of a batch that is on its way to where a better one is ends early, so batches
+are part of the result; who runs them is not.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SearchStarts:
     def __call__(self, session: Session, found: Found) -> Found:
         """Runs of all starts; where something cuts them short, of those that had begun by then."""
         if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            return session.run(partial(self.spread, session.workers.count), found)
+            return session.run(self.spread, found)
         for batch in batches(len(self.rngs), self.batch_size):
             if found.cut is None:
                 found = session.run(partial(self.search_batch, batch), found)
@@ -62,9 +63,9 @@ class SearchStarts:
         runs = [self.solver.finish(run) for run in runs]
         return Found((*found.runs, *runs), cut=cut_of(runs))
 
-    def spread(self, workers: int, session: Session, found: Found) -> Found:
+    def spread(self, session: Session, found: Found) -> Found:
         """All starts by workers; progress is told as groups of starts come back."""
-        groups = list(batches(len(self.rngs), min(self.batch_size, -(-len(self.rngs) // workers))))
+        groups = list(batches(len(self.rngs), self.batch_size))
         began = time_of_day(session.began)
         pieces = [(self.rank, self.rngs[group.start : group.stop], self.stopping, began) for group in groups]
         runs = session.map_until_interrupted(search_elsewhere, pieces, Shared(self.solver), self.progress)

@@ -15,47 +15,9 @@ import numpy as np
 
 from unbraid.errors import SettingError, check_number, check_whole
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
-from unbraid.metrics import direction_angles
 from unbraid.results.outcome import Event, EventKind, Status, Trace
 from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
-
-LAP = 10
-"""Sweeps between two looks at a race."""
-FIRST_LAPS = 2
-"""Laps in which nobody is judged: what is far behind may be the fastest."""
-CATCHING_UP = 10
-"""A start that would not catch up with the best one in so many laps, at the pace of the last, is out of the race."""
-CATCHING_UP_LATE, MAY_BE_EXACT = 100, 1e-4
-"""The same where the best relative objective is below the second: exact solutions may come late, after a plateau."""
-JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
-"""Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
-SLOW = 0.01
-"""Starts that are close in the objective alone are as good as each other where both gain less than this in a lap."""
-LOST = (Status.JOINED, Status.OUTRUN)
-"""How starts end that left a race."""
-HEADING_FOR_ZERO = 1e-9
-"""A start of a relative objective below this may be on its way to an exact solution, and has come to no valley."""
-
-
-@dataclass(frozen=True)
-class Valley:
-    """When a start of a race has come to a flat valley: gains of less than a share of its objective, lap after lap.
-
-    With `at_rest` it is not there before its knots have found their place.
-    """
-
-    gain: float
-    laps: int
-    at_rest: bool
-
-
-FINISH = Valley(1e-3, 2, at_rest=True)
-"""Where a race is the end: what is still to be gained is not worth waiting for."""
-ROUGH = Valley(5e-3, 1, at_rest=False)
-"""Where the winner goes on in another basis."""
-NO_VALLEY = Valley(0.0, 1, at_rest=True)
-"""Where only others end a start."""
-
+from unbraid.solvers.race import LAP, LOST, Race, Rules
 
 @dataclass(frozen=True)
 class Stopping:
@@ -75,8 +37,7 @@ class Stopping:
     patience
         See `tolerance`.
     race
-        Where given, starts of a batch compete: those that are too far behind to catch up, and those on their way to
-        where a better one is, end early; and so does a start that has come to such a valley.
+        Where given, starts of a batch compete, by these rules.
     rival
         What a start of a race has to catch up with before its budget is spent; infinite: nothing.
     """
@@ -86,7 +47,7 @@ class Stopping:
     target: float | None = None
     max_seconds: float | None = None
     patience: int = 3
-    race: Valley | None = None
+    race: Rules | None = None
     rival: float = np.inf
 
     def __post_init__(self) -> None:
@@ -202,46 +163,6 @@ class Judge:
 
 
 @dataclass
-class Race:
-    """How a race stands: objectives (starts,) at the last look, for how many laps starts gained next to nothing, and what
-    they gained in the last one.
-
-    Starts are compared with those of their batch, which therefore is part of the result.
-    """
-
-    objective: Array
-    flat: IndexArray
-    gained: Array
-
-    @classmethod
-    def first(cls, starts: int) -> Self:
-        """Before the first lap."""
-        return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int), np.zeros(starts))
-
-    def endings(
-        self, active: IndexArray, objective: Array, W0: Array, least: float, valley: Valley
-    ) -> dict[Status, BoolArray]:
-        """Which of the active starts end at this look, and how; `least` is the lowest objective of those at the end."""
-        gained = np.log(self.objective[active] / objective)
-        self.objective[active], self.gained[active] = objective, gained
-        self.flat[active] = np.where(np.abs(gained) < valley.gain, self.flat[active] + 1, 0)  # new knots may cost
-        best = min(objective.min(), least)
-        behind = np.log(objective / best)
-        laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
-        joined = np.zeros(len(active), dtype=bool)
-        order = np.argsort(objective, kind="stable")
-        for k, i in enumerate(order[1:], 1):
-            near = [j for j in order[:k] if objective[i] <= (1.0 + JOINED_OBJECTIVE) * objective[j]]
-            slow = gained[i] < SLOW and any(gained[j] < SLOW for j in near)
-            joined[i] = slow or any(float(direction_angles(W0[i], W0[j]).max()) < JOINED_ANGLE for j in near)
-        return {
-            Status.FLAT: (self.flat[active] >= valley.laps) & (objective > HEADING_FOR_ZERO),
-            Status.OUTRUN: behind > laps * np.maximum(gained, 0.0) + JOINED_OBJECTIVE,
-            Status.JOINED: joined,
-        }
-
-
-@dataclass
 class Loop:
     """A loop between two sweeps: the state of the starts at work, `active` (B,), the books, and sweeps made."""
 
@@ -281,18 +202,17 @@ class Loop:
             going_on = self.record.close(endings)
             self.active, self.state = self.active[going_on], self.state.take(going_on)
 
-    def look(self, solver: Solver[Any], objective: Array, valley: Valley) -> dict[Status, BoolArray]:
-        """Which starts a race ends; the first laps are only looked at."""
+    def look(self, solver: Solver[Any], objective: Array, rules: Rules) -> dict[Status, BoolArray]:
+        """Which starts a race ends."""
+        stopping, arrived = self.judge.stopping, [one for one in self.record.ended.values() if one[2] not in LOST]
+        least = min((lowest for _, lowest, _ in arrived), default=np.inf)
         with np.errstate(all="ignore"):
-            arrived = (one for one in self.record.ended.values() if one[2] not in LOST)
-            least = min((lowest for _, lowest, _ in arrived), default=np.inf)
-            endings = self.race.endings(self.active, objective, solver.iterates(self.state).W0, least, valley)
-        if valley.at_rest:
+            endings = self.race.endings(rules, self.active, objective, solver.iterates(self.state).W0, least)
+            laps = (stopping.max_sweeps - self.sweep) / LAP
+            endings[Status.OUTRUN] |= self.race.cannot_reach(stopping.rival, self.active, objective, laps)
+        if rules.at_rest:
             endings[Status.FLAT] &= solver.may_converge(self.state)
-        stopping = self.judge.stopping
-        hoped = (stopping.max_sweeps - self.sweep) / LAP * np.maximum(self.race.gained[self.active], 0.0)
-        endings[Status.OUTRUN] |= objective > stopping.rival * np.exp(hoped + JOINED_OBJECTIVE)
-        return endings if self.sweep >= FIRST_LAPS * LAP and np.isfinite(objective).all() else {}
+        return endings if np.isfinite(objective).all() else {}
 
     def stop(self, status: Status) -> None:
         """End the starts that are still at work."""
