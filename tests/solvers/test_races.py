@@ -19,7 +19,7 @@ def looked(laps: Array, W0: Array) -> dict[Status, list[bool]]:
     race = Race.first(laps.shape[1])
     with np.errstate(all="ignore"):
         for objective in laps:
-            endings = race.endings(TO_THE_END, np.arange(laps.shape[1]), objective, W0, np.inf)
+            endings = race.endings(TO_THE_END, np.arange(laps.shape[1]), objective, W0)
     return {status: list(map(bool, ended)) for status, ended in endings.items()}
 
 

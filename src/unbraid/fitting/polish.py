@@ -39,6 +39,8 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
+BLIND = 2
+"""A group of starts does not look at the one before it, so that so many can be polished at the same time."""
 POLISH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
@@ -56,15 +58,15 @@ class PolishStarts:
     race: Rules = TO_THE_END
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """Group after group; by workers, as many groups at the same time as keep all of them busy."""
+        """Group after group; by workers, as many at the same time as do not look at each other."""
         order = polishing_order(found.runs)[: self.settings.candidates]
-        size, work = self.group_size(found), partial(self.polish_group, order)
-        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            work = partial(self.polish_groups, order, Shared(self.solver))
-            size *= session.engaged()
+        groups = [order[part.start : part.stop] for part in batches(len(order), self.group_size(found))]
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
-        for batch in batches(len(order), size):
-            found = session.run(partial(work, batch), found)
+        at_once, work = 1, partial(self.polish_group, groups)
+        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
+            at_once, work = BLIND, partial(self.polish_groups, groups, Shared(self.solver))
+        for some in batches(len(groups), at_once):
+            found = session.run(partial(work, some), found)
             if found.cut is not None or self.is_enough(found):
                 break
         return found
@@ -73,10 +75,10 @@ class PolishStarts:
         """Whether one run is exact, or another one agrees with the best."""
         return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGHLY else AS_GOOD)
 
-    @property
-    def stopping(self) -> Stopping:
-        """How starts of a group end."""
-        return replace(self.settings.stopping, race=self.race)
+    def stopping(self, groups: Sequence[Sequence[int]], k: int, found: Found) -> Stopping:
+        """How starts of the k-th group end; they race each other, and the best of groups `BLIND` or more before."""
+        before = [found.runs[i].objective for group in groups[: max(0, k + 1 - BLIND)] for i in group]
+        return replace(self.settings.stopping, race=self.race, rival=min(before, default=np.inf))
 
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
@@ -84,32 +86,41 @@ class PolishStarts:
         entries = samples.size * found.best.best.W0.shape[1] * (samples.m + self.solver.basis.size)
         return max(1, min(self.settings.at_once, int(POLISH_ENTRIES // entries)))
 
-    def polish_group(self, order: Sequence[int], batch: range, session: Session, found: Found) -> Found:
-        """Polish the runs `order[batch]` as one batch."""
-        which = order[batch.start : batch.stop]
-        span = ProgressSpan("polish", batch, len(order), best=min(run.objective for run in found.runs))
-        bests = [found.runs[i].best for i in which]
-        return enter_polished(found, which, polish_batch(session, self.solver, bests, self.stopping, span))
+    def polish_group(self, groups: Sequence[Sequence[int]], one: range, session: Session, found: Found) -> Found:
+        """Polish the runs of one group."""
+        which, first = groups[one.start], sum(map(len, groups[: one.start]))
+        span = ProgressSpan(
+            "polish",
+            range(first, first + len(which)),
+            sum(map(len, groups)),
+            best=min(run.objective for run in found.runs),
+        )
+        bests, stopping = [found.runs[i].best for i in which], self.stopping(groups, one.start, found)
+        return enter_polished(found, which, polish_batch(session, self.solver, bests, stopping, span))
 
     def polish_groups(
-        self, order: Sequence[int], solver: Shared[GaussNewton], batch: range, session: Session, found: Found
+        self,
+        groups: Sequence[Sequence[int]],
+        solver: Shared[GaussNewton],
+        some: range,
+        session: Session,
+        found: Found,
     ) -> Found:
-        """Polish the runs `order[batch]` by workers, and take over group by group until there are enough."""
-        which, began = order[batch.start : batch.stop], time_of_day(session.began)
-        group, stopping = self.group_size(found), self.stopping
-        parts = list(batches(len(batch), group))  # starts of a group race each other, whoever polishes them
-        pieces = [([found.runs[i].best for i in which[part.start : part.stop]], stopping, began) for part in parts]
+        """Polish the runs of some groups by workers, and take over group by group until there are enough."""
+        began, before, total = time_of_day(session.began), sum(map(len, groups[: some.start])), sum(map(len, groups))
+        pieces = [
+            ([found.runs[i].best for i in groups[k]], self.stopping(groups, k, found), began) for k in some
+        ]
 
         def progress(results: dict[int, list[Run]]) -> Progress:
-            done, steps = batch.start + sum(map(len, results.values())), stopping.max_sweeps + SETTLING
-            return Progress("polish", done * steps, len(order) * steps, len(order) - done)
+            done, steps = before + sum(map(len, results.values())), self.settings.stopping.max_sweeps + SETTLING
+            return Progress("polish", done * steps, total * steps, total - done)
 
         results = session.map_until_interrupted(polish_elsewhere, pieces, solver, progress)
         if len(results) < len(pieces):
             return replace(found, cut=Status.INTERRUPTED)
-        runs = [run for k in sorted(results) for run in results[k]]
-        for part in batches(len(batch), group):
-            found = enter_polished(found, which[part.start : part.stop], runs[part.start : part.stop])
+        for k in some:
+            found = enter_polished(found, groups[k], results[k - some.start])
             if found.cut is not None or self.is_enough(found):
                 break
         return found
@@ -146,10 +157,10 @@ def polish_batch(
     if cut_of(runs) is not None:
         return settle(session, solver, runs, stopping, span)
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
-    least = min(runs[k].objective for k in arrived)
-    if stopping.race is ROUGHLY and least > HEADING_FOR_ZERO:
+    least = min((runs[k].objective for k in arrived), default=np.inf)
+    if not arrived or (stopping.race is ROUGHLY and least > HEADING_FOR_ZERO):
         there = [on_fresh_knots(solver, run) for run in runs]
-        least = min(there[k].objective for k in arrived)
+        least = min((there[k].objective for k in arrived), default=stopping.rival)
         return [run if k in arrived else behind(run, least) for k, run in enumerate(there)]
     ahead = [k for k in arrived if runs[k].objective <= (1.0 + SAME_OBJECTIVE) * least]  # settling may change as much
     there = replace(span, batch=span.batch[: len(ahead)], over=len(runs) - len(ahead))

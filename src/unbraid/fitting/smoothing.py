@@ -35,7 +35,7 @@ from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
-from unbraid.solvers.race import TOGETHER
+from unbraid.solvers.race import AGAINST_A_RIVAL
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
@@ -249,7 +249,7 @@ class ChooseSmoothing:
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
         stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds)
         if rival is not None:
-            stopping = replace(stopping, race=TOGETHER, rival=rival)
+            stopping = replace(stopping, race=AGAINST_A_RIVAL, rival=rival)
         [after] = session.loop(steps, begin, stopping, span)
         cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])

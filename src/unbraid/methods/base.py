@@ -35,7 +35,7 @@ class Polish:
 
     stopping: Stopping = field(default_factory=lambda: Stopping(300, tolerance=1e-5, target=1e-27, patience=5))
     candidates: int = 16
-    at_once: int = 4
+    at_once: int = 2
 
     @classmethod
     def with_budget(cls, max_steps: int, max_seconds: float | None) -> Self:

@@ -39,7 +39,7 @@ class Stopping:
     race
         Where given, starts of a batch compete, by these rules.
     rival
-        What a start of a race has to catch up with before its budget is spent; infinite: nothing.
+        What starts of a race have to catch up with, beside each other: the objective of one that is not among them.
     """
 
     max_sweeps: int = 300
@@ -205,11 +205,10 @@ class Loop:
     def look(self, solver: Solver[Any], objective: Array, rules: Rules) -> dict[Status, BoolArray]:
         """Which starts a race ends."""
         stopping, arrived = self.judge.stopping, [one for one in self.record.ended.values() if one[2] not in LOST]
-        least = min((lowest for _, lowest, _ in arrived), default=np.inf)
+        least = min((stopping.rival, *(lowest for _, lowest, _ in arrived)))
+        laps = (stopping.max_sweeps - self.sweep) / LAP
         with np.errstate(all="ignore"):
-            endings = self.race.endings(rules, self.active, objective, solver.iterates(self.state).W0, least)
-            laps = (stopping.max_sweeps - self.sweep) / LAP
-            endings[Status.OUTRUN] |= self.race.cannot_reach(stopping.rival, self.active, objective, laps)
+            endings = self.race.endings(rules, self.active, objective, solver.iterates(self.state).W0, least, laps)
         if rules.at_rest:
             endings[Status.FLAT] &= solver.may_converge(self.state)
         return endings if np.isfinite(objective).all() else {}

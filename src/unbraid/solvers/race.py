@@ -41,21 +41,23 @@ class Rules:
         It has come to a flat valley when it gains less than this share of its objective in each of so many laps.
     at_rest
         Whether it has not come there before its knots have found their place.
-    by_objective
-        Whether objectives alone end it: where it is as good as a better one and both are slow, and where it is outrun.
+    outruns
+        Whether objectives alone end it: where it is outrun, or as good as a better one and both are slow.
     """
 
     flat: float
     laps: int
     at_rest: bool
-    by_objective: bool
+    outruns: bool
 
 
-TO_THE_END = Rules(1e-3, 2, at_rest=True, by_objective=True)
+TO_THE_END = Rules(1e-3, 2, at_rest=True, outruns=True)
 """Where the race is the end: what is still to be gained is not worth waiting for."""
-ROUGHLY = Rules(5e-3, 1, at_rest=False, by_objective=True)
+ROUGHLY = Rules(5e-3, 1, at_rest=False, outruns=True)
 """Where the winner goes on, in another basis."""
-TOGETHER = Rules(0.0, 1, at_rest=False, by_objective=False)
+AGAINST_A_RIVAL = Rules(0.0, 1, at_rest=True, outruns=True)
+"""Where a start goes on for as long as it may still catch up with what there is."""
+TOGETHER = Rules(0.0, 1, at_rest=False, outruns=False)
 """Where all that differ go on."""
 
 
@@ -77,27 +79,26 @@ class Race:
         return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int), np.zeros(starts))
 
     def endings(
-        self, rules: Rules, active: IndexArray, objective: Array, W0: Array, least: float
+        self, rules: Rules, active: IndexArray, objective: Array, W0: Array, least: float = np.inf, laps: float = np.inf
     ) -> dict[Status, BoolArray]:
-        """Which of the active starts end at this look, and how; `least` is the lowest objective of those at the end."""
+        """Which of the active starts end at this look, and how.
+
+        `least` is the lowest objective of those that are at their end, or out of reach; `laps` are left.
+        """
         gained = np.log(self.objective[active] / objective)
         self.objective[active], self.gained[active] = objective, gained
         self.flat[active] = np.where(np.abs(gained) < rules.flat, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
-        laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
+        laps = min(laps, CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE)
+        hoped = laps * np.maximum(gained, 0.0) if laps else np.zeros(len(active))
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
         for k, i in enumerate(order[1:], 1):
             near = [j for j in order[:k] if objective[i] <= (1.0 + JOINED_OBJECTIVE) * objective[j]]
-            slow = rules.by_objective and gained[i] < SLOW and any(gained[j] < SLOW for j in near)
+            slow = rules.outruns and gained[i] < SLOW and any(gained[j] < SLOW for j in near)
             joined[i] = slow or any(float(direction_angles(W0[i], W0[j]).max()) < JOINED_ANGLE for j in near)
         return {
             Status.FLAT: (self.flat[active] >= rules.laps) & (objective > HEADING_FOR_ZERO),
-            Status.OUTRUN: rules.by_objective & self.cannot_reach(best, active, objective, laps),
+            Status.OUTRUN: rules.outruns & (np.log(objective / best) > hoped + JOINED_OBJECTIVE),
             Status.JOINED: joined,
         }
-
-    def cannot_reach(self, goal: float, active: IndexArray, objective: Array, laps: float) -> BoolArray:
-        """Which of the active starts would not come to an objective in so many laps, at the pace of the last."""
-        hoped = laps * np.maximum(self.gained[active], 0.0) if laps else np.zeros(len(active))
-        return np.asarray(np.log(objective / goal) > hoped + JOINED_OBJECTIVE)
