@@ -48,19 +48,19 @@ def check_fit(problem: Problem, request: Request) -> None:
     check_plan(problem, request)
 
 
-def fit_rank(problem: Problem, request: Request, session: Session, *, again: bool = True) -> Fit:
+def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: bool = True) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked.
 
-    `again`: where data do not support all of them, whether a search for as many as they do follows.
+    `fewer`: whether branches that data do not support are left out, and as many as they do searched for anew.
     """
     lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
     usable = sizes.problem(problem.on(session.client))
     counting = usable.counting()
     case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
-    setup = Setup.of(case)
+    setup = Setup.of(case, fewer)
     found = setup.run(session)
-    if again:
+    if fewer:
         found = search_for_fewer(case, found, session)
     fit = case.conclude(found)
     told = session.told_of_losses(lost, case.problem)
@@ -135,14 +135,18 @@ def stays_put(samples: SampleSet) -> bool:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the stages of a fit work with: a case, the second-order solver on all samples, smaller versions of them."""
+    """What the stages of a fit work with: a case, the second-order solver on all samples, smaller versions of them.
+
+    `fewer`: whether branches that data do not support are left out.
+    """
 
     case: Case
     solver: GaussNewton
     levels: Levels
+    fewer: bool
 
     @classmethod
-    def of(cls, case: Case) -> Self:
+    def of(cls, case: Case, fewer: bool = True) -> Self:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
         samples = sample_set(problem, case.units)
@@ -151,7 +155,8 @@ class Setup:
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
         may_thin, compress = method.polish is not None, request.compression_used
-        return cls(case, solver, Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress))
+        levels = Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress)
+        return cls(case, solver, levels, fewer)
 
     def run(self, session: Session) -> Found:
         """All stages, and what they found as models of the samples themselves."""
@@ -173,7 +178,7 @@ class Setup:
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
-            choice = Open(self.case.request.basis_open, coupling_open)
+            choice = Open(self.case.request.basis_open, coupling_open, self.fewer)
             stages.append(ChooseSmoothing(self.levels, self.solver, basis, choice, polish.stopping))
         if continuation != "linear":
             stages.append(ContinueBranches(self.levels, self.solver, always=continuation == "polynomial"))

@@ -77,10 +77,11 @@ no hope; once may be that the others have not yet followed."""
 
 
 class Open(NamedTuple):
-    """What is to be chosen from the data beside strengths: the basis and its number of knots, and λ."""
+    """What is to be chosen from the data beside strengths: the basis and its number of knots, λ, and how many branches."""
 
     basis: bool
     coupling: bool
+    rank: bool
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class ChooseSmoothing:
         if found.basis is None:
             return self, found
         stage, found = self.refine(session, found)
-        return stage, found if found.cut is not None else stage.leave_out(session, found)
+        return stage, stage.leave_out(session, found) if found.cut is None and self.open.rank else found
 
     def is_exact(self, found: Found) -> bool:
         """Whether the best run has found an exact solution: that of fewer numbers than unknowns may be any function."""

@@ -41,7 +41,7 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     while in_vain < IN_VAIN and rank < most_branches(problem):
         rank += 1
         fit = fit_unless_interrupted(
-            partial(fit_rank, seen, replace(quick, rank=rank), session.anew(), again=False), best
+            partial(fit_rank, seen, replace(quick, rank=rank), session.anew(), fewer=False), best
         )
         if fit.status in CUTS:
             best = fit if best is None else replace(best, status=fit.status)
