@@ -39,8 +39,10 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
-BLIND = 2
-"""A group of starts does not look at the one before it, so that so many can be polished at the same time."""
+ROUND = 2
+"""Groups that do not look at each other, so that they can be polished at the same time; then it is seen what is enough."""
+Groups = Sequence[Sequence[int]]
+"""The numbers of the runs that are polished as one batch, batch by batch."""
 POLISH_ENTRIES = 1 << 20
 """Entries of the features (starts, S, r, m + K) of one batch: 8 MB of float64."""
 
@@ -49,8 +51,8 @@ POLISH_ENTRIES = 1 << 20
 class PolishStarts:
     """Stage: Gauss–Newton steps for the promising distinct runs, until one is exact or two agree.
 
-    All runs come back, polished or not. Those of a group race each other (`solvers.loop`). Of like starts one is
-    polished first, and one more, to confirm; the others come last.
+    All runs come back, polished or not. Those of a group race each other, and the best of earlier rounds
+    (`solvers.race`). Of like starts one is polished first, and one more, to confirm; the others come last.
     """
 
     solver: GaussNewton
@@ -58,15 +60,15 @@ class PolishStarts:
     race: Rules = TO_THE_END
 
     def __call__(self, session: Session, found: Found) -> Found:
-        """Group after group; by workers, as many at the same time as do not look at each other."""
+        """Round after round, of several groups each, which workers polish at the same time."""
         order = polishing_order(found.runs)[: self.settings.candidates]
         groups = [order[part.start : part.stop] for part in batches(len(order), self.group_size(found))]
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
-        at_once, work = 1, partial(self.polish_group, groups)
+        polish = partial(self.polish_here, groups)
         if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            at_once, work = BLIND, partial(self.polish_groups, groups, Shared(self.solver))
-        for some in batches(len(groups), at_once):
-            found = session.run(partial(work, some), found)
+            polish = partial(self.polish_by_workers, groups, Shared(self.solver))
+        for some in batches(len(groups), ROUND):
+            found = polish(some, session, found)
             if found.cut is not None or self.is_enough(found):
                 break
         return found
@@ -75,55 +77,57 @@ class PolishStarts:
         """Whether one run is exact, or another one agrees with the best."""
         return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGHLY else AS_GOOD)
 
-    def stopping(self, groups: Sequence[Sequence[int]], k: int, found: Found) -> Stopping:
-        """How starts of the k-th group end; they race each other, and the best of groups `BLIND` or more before."""
-        before = [found.runs[i].objective for group in groups[: max(0, k + 1 - BLIND)] for i in group]
-        return replace(self.settings.stopping, race=self.race, rival=min(before, default=np.inf))
-
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
         samples = self.solver.samples
         entries = samples.size * found.best.best.W0.shape[1] * (samples.m + self.solver.basis.size)
         return max(1, min(self.settings.at_once, int(POLISH_ENTRIES // entries)))
 
-    def polish_group(self, groups: Sequence[Sequence[int]], one: range, session: Session, found: Found) -> Found:
-        """Polish the runs of one group."""
-        which, first = groups[one.start], sum(map(len, groups[: one.start]))
-        span = ProgressSpan(
-            "polish",
-            range(first, first + len(which)),
-            sum(map(len, groups)),
-            best=min(run.objective for run in found.runs),
-        )
-        bests, stopping = [found.runs[i].best for i in which], self.stopping(groups, one.start, found)
-        return enter_polished(found, which, polish_batch(session, self.solver, bests, stopping, span))
+    def stopping(self, found: Found) -> Stopping:
+        """How starts of a group end: they race each other, and the best of the rounds before."""
+        before = [run.objective for run in found.runs if run.finished]
+        return replace(self.settings.stopping, race=self.race, rival=min(before, default=np.inf))
 
-    def polish_groups(
-        self,
-        groups: Sequence[Sequence[int]],
-        solver: Shared[GaussNewton],
-        some: range,
-        session: Session,
-        found: Found,
+    def span(self, groups: Groups, k: int, found: Found) -> ProgressSpan:
+        """The progress that the k-th group makes."""
+        first, best = sum(map(len, groups[:k])), min(run.objective for run in found.runs)
+        return ProgressSpan("polish", range(first, first + len(groups[k])), sum(map(len, groups)), best=best)
+
+    def polish_here(self, groups: Groups, some: range, session: Session, found: Found) -> Found:
+        """Polish a round, one group after another."""
+        stopping = self.stopping(found)
+        for k in some:
+            if found.cut is None:
+                found = session.run(partial(self.polish_group, groups, k, stopping), found)
+        return found
+
+    def polish_group(self, groups: Groups, k: int, stopping: Stopping, session: Session, found: Found) -> Found:
+        """Polish one group."""
+        bests, span = [found.runs[i].best for i in groups[k]], self.span(groups, k, found)
+        return enter_polished(found, groups[k], polish_batch(session, self.solver, bests, stopping, span))
+
+    def polish_by_workers(
+        self, groups: Groups, solver: Shared[GaussNewton], some: range, session: Session, found: Found
     ) -> Found:
-        """Polish the runs of some groups by workers, and take over group by group until there are enough."""
-        began, before, total = time_of_day(session.began), sum(map(len, groups[: some.start])), sum(map(len, groups))
-        pieces = [
-            ([found.runs[i].best for i in groups[k]], self.stopping(groups, k, found), began) for k in some
-        ]
+        """Polish a round, a group a worker."""
+        return session.run(partial(self.spread, groups, solver, some), found)
+
+    def spread(
+        self, groups: Groups, solver: Shared[GaussNewton], some: range, session: Session, found: Found
+    ) -> Found:
+        """The groups of a round as pieces of work."""
+        began, stopping, total = time_of_day(session.began), self.stopping(found), sum(map(len, groups))
+        pieces = [([found.runs[i].best for i in groups[k]], stopping, self.span(groups, k, found), began) for k in some]
 
         def progress(results: dict[int, list[Run]]) -> Progress:
-            done, steps = before + sum(map(len, results.values())), self.settings.stopping.max_sweeps + SETTLING
+            done, steps = self.span(groups, some.start, found).batch.start, stopping.max_sweeps + SETTLING
+            done += sum(map(len, results.values()))
             return Progress("polish", done * steps, total * steps, total - done)
 
         results = session.map_until_interrupted(polish_elsewhere, pieces, solver, progress)
-        if len(results) < len(pieces):
-            return replace(found, cut=Status.INTERRUPTED)
-        for k in some:
-            found = enter_polished(found, groups[k], results[k - some.start])
-            if found.cut is not None or self.is_enough(found):
-                break
-        return found
+        for k in sorted(results):
+            found = enter_polished(found, groups[some.start + k], results[k])
+        return found if len(results) == len(pieces) else replace(found, cut=Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def enter_polished(found: Found, which: Sequence[int], polished: Sequence[Run]) 
     runs = list(found.runs)
     for i, run in zip(which, polished, strict=True):
         runs[i] = continue_run(runs[i], run)
-    return replace(found, runs=tuple(runs), cut=cut_of(polished))
+    return replace(found, runs=tuple(runs), cut=found.cut or cut_of(polished))
 
 
 def polish_batch(
@@ -179,10 +183,11 @@ def behind(run: Run, least: float) -> Run:
     return replace(run, objective=max(run.objective, float(np.nextafter(least, np.inf))))
 
 
-def polish_elsewhere(solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, began: float) -> list[Run]:
-    """Polish and settle models in the process of a worker; `began` is a time of day."""
+def polish_elsewhere(
+    solver: GaussNewton, bests: Sequence[Iterates], stopping: Stopping, span: ProgressSpan, began: float
+) -> list[Run]:
+    """Polish and settle models wherever there is a worker; `began` is a time of day."""
     with single_blas_thread():
-        span = ProgressSpan("polish", range(len(bests)), len(bests))
         return polish_batch(session_elsewhere(began), solver, bests, stopping, span)
 
 

@@ -43,19 +43,22 @@ class Rules:
         Whether it has not come there before its knots have found their place.
     outruns
         Whether objectives alone end it: where it is outrun, or as good as a better one and both are slow.
+    in_time
+        Whether it is outrun where it would not catch up before its budget is spent.
     """
 
     flat: float
     laps: int
     at_rest: bool
     outruns: bool
+    in_time: bool = False
 
 
 TO_THE_END = Rules(1e-3, 2, at_rest=True, outruns=True)
 """Where the race is the end: what is still to be gained is not worth waiting for."""
 ROUGHLY = Rules(5e-3, 1, at_rest=False, outruns=True)
 """Where the winner goes on, in another basis."""
-AGAINST_A_RIVAL = Rules(0.0, 1, at_rest=True, outruns=True)
+AGAINST_A_RIVAL = Rules(0.0, 1, at_rest=True, outruns=True, in_time=True)
 """Where a start goes on for as long as it may still catch up with what there is."""
 TOGETHER = Rules(0.0, 1, at_rest=False, outruns=False)
 """Where all that differ go on."""
@@ -89,7 +92,8 @@ class Race:
         self.objective[active], self.gained[active] = objective, gained
         self.flat[active] = np.where(np.abs(gained) < rules.flat, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
-        laps = min(laps, CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE)
+        if not rules.in_time:
+            laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
         hoped = laps * np.maximum(gained, 0.0) if laps else np.zeros(len(active))
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")

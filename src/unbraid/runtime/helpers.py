@@ -1,0 +1,295 @@
+"""Processes of this machine that help with pieces of work, beside this one, which does its share.
+
+A helper is Python itself, started anew: it imports this library and nothing of the user's program, so scripts need no
+``if __name__ == "__main__":``, and takes pickled pieces from a pipe. What it cannot read, a class of the user's script
+for one, is done here. Helpers are kept for the next time, and leave when nothing was asked of them for a while.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unbraid.runtime.interrupts import Result
+from unbraid.runtime.workers import Shared, Workers, do_here
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+IDLE_SECONDS = 60.0
+"""After so long without work a helper leaves."""
+PATIENCE_SECONDS = 2.0
+"""How long a helper may take to lay down a piece that is not wanted any more, before it is ended."""
+BEGIN = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from unbraid.runtime import helpers; helpers.serve()"
+
+
+class Answer(NamedTuple):
+    """What a helper answers: `done` with a result, `failed` with an error, or `unread` where it could not begin."""
+
+    kind: str
+    value: Any
+
+
+class Helper:
+    """One process, which does one piece at a time."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the process that asked
+        )
+        self.send(pickle.dumps(sys.path))
+
+    def send(self, message: bytes) -> None:
+        """Write to the helper."""
+        pipe = self.process.stdin
+        assert pipe is not None
+        pipe.write(message)
+        pipe.flush()
+
+    def ask(self, message: bytes) -> Answer:
+        """Have a piece done, and wait for the answer; `unread` where the helper is gone."""
+        try:
+            self.send(message)
+            assert self.process.stdout is not None
+            answer: Answer = pickle.load(self.process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.end()
+            return Answer("unread", None)
+        return answer
+
+    @property
+    def there(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def interrupt(self) -> None:
+        """Ask for the piece under way to be laid down."""
+        if os.name == "posix" and self.there:
+            self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass
+
+
+IDLE: list[Helper] = []
+"""Helpers that nobody uses at the moment."""
+
+
+@atexit.register
+def end_helpers() -> None:
+    """Leave no process behind."""
+    while IDLE:
+        IDLE.pop().end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=IDLE.clear)  # they belong to the parent
+
+
+class Helpers(Workers):
+    """This process and `jobs` - 1 helpers, which begin when there is work for them."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    @property
+    def count(self) -> int:
+        """How many pieces are done at the same time."""
+        return self.jobs
+
+    def submit(
+        self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
+    ) -> Future[Result]:
+        """Not this way: `each` shares pieces out."""
+        raise NotImplementedError
+
+    def ended(self, pending: Collection[Future[Result]]) -> Collection[Future[Result]]:
+        """Not this way: `each` shares pieces out."""
+        raise NotImplementedError
+
+    def each(
+        self,
+        function: Callable[..., Result],
+        pieces: Sequence[tuple[Any, ...]],
+        enter: Callable[[int, Result], object],
+        shared: Shared[Any] | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Call the function with each piece, and `enter` number and result as they come, until there are enough.
+
+        This process takes pieces from the front as they come, and so do helpers; what these lay down comes back.
+        """
+        todo = deque(range(len(pieces)))
+        share = Share(function, pieces, shared, todo, queue.SimpleQueue())
+        share.begin(min(self.jobs, len(pieces)) - 1)
+        left = len(pieces)
+        try:
+            while left and not enough():
+                try:
+                    k = todo.popleft()
+                except IndexError:
+                    k, answer = share.answers.get()
+                else:
+                    answer = Answer("done", do_here(function, pieces[k], shared))
+                while True:
+                    if answer.kind == "failed":
+                        raise answer.value
+                    if answer.kind == "unread":
+                        answer = Answer("done", do_here(function, pieces[k], shared))
+                    enter(k, answer.value)
+                    left -= 1
+                    if share.answers.empty() or enough():
+                        break
+                    k, answer = share.answers.get()
+        finally:
+            share.end()
+
+
+class Share:
+    """Pieces that helpers take from `todo`, each helper by a thread that waits for it; `answers` are what they gave."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        pieces: Sequence[tuple[Any, ...]],
+        shared: Shared[Any] | None,
+        todo: deque[int],
+        answers: queue.SimpleQueue[tuple[int, Answer]],
+    ) -> None:
+        self.function, self.pieces, self.shared, self.todo, self.answers = function, pieces, shared, todo, answers
+        self.over = False
+        self.threads: list[tuple[threading.Thread, Helper]] = []
+
+    def begin(self, helpers: int) -> None:
+        """Let so many helpers take pieces."""
+        for _ in range(helpers):
+            helper = next_helper()
+            thread = threading.Thread(target=self.look_after, args=(helper,), daemon=True)
+            self.threads.append((thread, helper))
+            thread.start()
+
+    def look_after(self, helper: Helper) -> None:
+        """Hand pieces to a helper, one after another, and its answers on."""
+        while not self.over:
+            try:
+                k = self.todo.popleft()
+            except IndexError:
+                return
+            try:
+                message = pickle.dumps((self.function, self.pieces[k], self.shared and self.shared.value), protocol=5)
+            except Exception:  # whatever cannot be sent is done here
+                answer = Answer("unread", None)
+            else:
+                answer = helper.ask(message)
+            self.answers.put((k, answer))
+
+    def end(self) -> None:
+        """Have what is under way laid down, and keep the helpers for the next time."""
+        self.over = True
+        for thread, helper in self.threads:
+            if thread.is_alive():
+                helper.interrupt()
+        for thread, helper in self.threads:
+            thread.join(PATIENCE_SECONDS)
+            if thread.is_alive() or not helper.there:
+                helper.end()
+            else:
+                IDLE.append(helper)
+
+
+def next_helper() -> Helper:
+    """One that is there already, or a new one."""
+    while IDLE:
+        helper = IDLE.pop()
+        if helper.there:
+            return helper
+    return Helper()
+
+
+def serve() -> None:
+    """In a helper: do the pieces that come, until none come any more."""
+    source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a piece prints is no answer
+    busy = False
+
+    def hear(number: int, frame: Any) -> None:
+        if busy:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, hear)
+    while True:
+        leave = threading.Timer(IDLE_SECONDS, os._exit, (0,))
+        leave.daemon = True
+        leave.start()
+        try:
+            function, piece, shared = pickle.load(source)
+        except EOFError:
+            return
+        except Exception as error:
+            answer = Answer("unread", repr(error))
+        else:
+            leave.cancel()
+            try:
+                busy = True
+                answer = Answer("done", do_here(function, piece, None if shared is None else Shared(shared)))
+                busy = False
+            except KeyboardInterrupt:
+                answer = Answer("unread", None)
+            except BaseException as error:
+                answer = Answer("failed", error)
+            finally:
+                busy = False
+        try:
+            message = pickle.dumps(answer, protocol=5)
+        except Exception as error:
+            message = pickle.dumps(Answer("unread", repr(error)))
+        try:
+            sink.write(message)
+            sink.flush()
+        except OSError:
+            return
+
+
+def cores() -> int:
+    """How many cores this process may use: those it is allowed to run on, and what its control group grants it."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([allowed, *granted()]))
+
+
+def granted() -> list[int]:
+    """Whole cores that the control group of this process grants, of version 1 or 2, where it limits them."""
+    found = []
+    root = Path("/sys/fs/cgroup")
+    try:
+        quota, period = (root / "cpu.max").read_text().split()
+        found.append((quota, period))
+    except (OSError, ValueError):
+        pass
+    try:
+        quota, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+        found.append((quota, period))
+    except (OSError, ValueError):
+        pass
+    return [max(1, int(quota) // int(period)) for quota, period in found if quota.isdigit() and int(period) > 0]
