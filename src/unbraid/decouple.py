@@ -12,6 +12,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
+from unbraid.fitting.memory_plan import is_long
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
 from unbraid.fitting.robust import fit_with_loss
 from unbraid.fitting.session import Session
@@ -19,8 +20,8 @@ from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
+from unbraid.runtime.helpers import helpers_for
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.workers import workers_for
 from unbraid.selection.select import fit_best_rank
 from unbraid.selection.supported import fit_supported_rank
 
@@ -38,6 +39,7 @@ def decouple(
     continuation: Continuing = "auto",
     loss: Literal["squared", "huber"] = "squared",
     rng: int | np.random.Generator | None = None,
+    jobs: int | None = None,
     client: Any = None,
     callback: Callback | None = None,
     compress: bool | None = None,
@@ -78,6 +80,10 @@ def decouple(
         which, and errors leave those out. It takes a few more fits, each begun at the last model.
     rng
         None, a seed or a NumPy generator. The same seed gives the same result.
+    jobs
+        How many processes of this machine work on it, this one among them. None: as many as it has cores, or one where
+        that would gain nothing: for small problems, with a checkpoint, and in a process or thread that others run
+        beside. The result does not depend on it.
     client
         A `distributed.Client`, or the address of its scheduler. Starts are spread over the workers of that cluster,
         with the same result. Samples in Dask arrays are held by the workers, and only sums over them travel.
@@ -126,8 +132,10 @@ def decouple(
         max_memory=max_memory,
     )
     check_fit(problem, request)
-    journal = journal_at(checkpoint, problem, rng, {**request.settings(), "cluster": client is not None})
-    with Session.open(journal, rng, callback, workers_for(1, client)) as session:
+    workers = helpers_for(jobs, client, checkpoint is None and is_long(problem, request))
+    told = {"cluster": client is not None, "jobs": 1 if workers is None else workers.count}
+    journal = journal_at(checkpoint, problem, rng, {**request.settings(), **told})
+    with Session.open(journal, rng, callback, workers) as session:
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
             return find(problem, request, session)

@@ -64,18 +64,20 @@ class PolishStarts:
         order = polishing_order(found.runs)[: self.settings.candidates]
         groups = [order[part.start : part.stop] for part in batches(len(order), self.group_size(found))]
         found = replace(found, runs=tuple(replace(run, finished=False) for run in found.runs))
-        polish = partial(self.polish_here, groups)
-        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            polish = partial(self.polish_by_workers, groups, Shared(self.solver))
+        spread = session.workers is not None and isinstance(self.solver.samples, Samples)  # others stay where they are
+        shared = Shared(self.solver)
         for some in batches(len(groups), ROUND):
-            found = polish(some, session, found)
+            if spread and len(some) > 1:
+                found = session.run(partial(self.polish_by_workers, groups, some, shared), found)
+            else:
+                found = self.polish_here(groups, some, session, found)
             if found.cut is not None or self.is_enough(found):
                 break
         return found
 
     def is_enough(self, found: Found) -> bool:
         """Whether one run is exact, or another one agrees with the best."""
-        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race is ROUGHLY else AS_GOOD)
+        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race == ROUGHLY else AS_GOOD)
 
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
@@ -107,15 +109,9 @@ class PolishStarts:
         return enter_polished(found, groups[k], polish_batch(session, self.solver, bests, stopping, span))
 
     def polish_by_workers(
-        self, groups: Groups, solver: Shared[GaussNewton], some: range, session: Session, found: Found
+        self, groups: Groups, some: range, solver: Shared[GaussNewton], session: Session, found: Found
     ) -> Found:
         """Polish a round, a group a worker."""
-        return session.run(partial(self.spread, groups, solver, some), found)
-
-    def spread(
-        self, groups: Groups, solver: Shared[GaussNewton], some: range, session: Session, found: Found
-    ) -> Found:
-        """The groups of a round as pieces of work."""
         began, stopping, total = time_of_day(session.began), self.stopping(found), sum(map(len, groups))
         pieces = [([found.runs[i].best for i in groups[k]], stopping, self.span(groups, k, found), began) for k in some]
 
@@ -162,7 +158,7 @@ def polish_batch(
         return settle(session, solver, runs, stopping, span)
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
     least = min((runs[k].objective for k in arrived), default=np.inf)
-    if not arrived or (stopping.race is ROUGHLY and least > HEADING_FOR_ZERO):
+    if not arrived or (stopping.race == ROUGHLY and least > HEADING_FOR_ZERO):
         there = [on_fresh_knots(solver, run) for run in runs]
         least = min((there[k].objective for k in arrived), default=stopping.rival)
         return [run if k in arrived else behind(run, least) for k, run in enumerate(there)]

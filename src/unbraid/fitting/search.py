@@ -42,32 +42,31 @@ class SearchStarts:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Runs of all starts; where something cuts them short, of those that had begun by then."""
-        if session.workers is not None and isinstance(self.solver.samples, Samples):  # others stay where they are
-            return session.run(self.spread, found)
-        for batch in batches(len(self.rngs), self.batch_size):
+        every = list(batches(len(self.rngs), self.batch_size))
+        if session.workers is not None and len(every) > 1 and isinstance(self.solver.samples, Samples):
+            return session.run(partial(self.spread, every), found)
+        for batch in every:
             if found.cut is None:
                 found = session.run(partial(self.search_batch, batch), found)
         return found
 
     @property
     def batch_size(self) -> int:
-        """How many starts run at the same time."""
+        """How many starts run as one batch, whoever runs them."""
         return max(1, SEARCH_ENTRIES // (self.rank * self.solver.samples.size))
 
     def search_batch(self, batch: range, session: Session, found: Found) -> Found:
         """Some of the starts as one batch, beside those that were found earlier."""
-        rngs = self.rngs[batch.start : batch.stop]
         lowest = min((run.objective for run in found.runs), default=np.inf)
         span = ProgressSpan("search", batch, len(self.rngs), best=lowest)
-        runs = session.loop(self.solver, partial(self.solver.random_start, self.rank, rngs), self.stopping, span)
-        runs = [self.solver.finish(run) for run in runs]
+        runs = run_starts(session, self.solver, self.rank, self.rngs[batch.start : batch.stop], self.stopping, span)
         return Found((*found.runs, *runs), cut=cut_of(runs))
 
-    def spread(self, session: Session, found: Found) -> Found:
-        """All starts by workers; progress is told as groups of starts come back."""
-        groups = list(batches(len(self.rngs), self.batch_size))
-        began = time_of_day(session.began)
-        pieces = [(self.rank, self.rngs[group.start : group.stop], self.stopping, began) for group in groups]
+    def spread(self, every: Sequence[range], session: Session, found: Found) -> Found:
+        """All batches by workers; progress is told as they come back."""
+        began, starts = time_of_day(session.began), len(self.rngs)
+        spans = [ProgressSpan("search", batch, starts) for batch in every]
+        pieces = [(self.rank, self.rngs[one.batch.start : one.batch.stop], self.stopping, one, began) for one in spans]
         runs = session.map_until_interrupted(search_elsewhere, pieces, Shared(self.solver), self.progress)
         ended = [run for k in sorted(runs) for run in runs[k]]
         return Found(tuple(ended), cut=Status.INTERRUPTED if len(runs) < len(pieces) else cut_of(ended))
@@ -79,16 +78,33 @@ class SearchStarts:
         return Progress("search", len(done) * most, len(self.rngs) * most, left, min(done))
 
 
-def search_elsewhere(
-    solver: StartingSolver[Any], rank: int, rngs: Sequence[np.random.Generator], stopping: Stopping, began: float
+def run_starts(
+    session: Session,
+    solver: StartingSolver[Any],
+    rank: int,
+    rngs: Sequence[np.random.Generator],
+    stopping: Stopping,
+    span: ProgressSpan,
 ) -> list[Run]:
-    """A group of starts in the process of a worker; `began` is a time of day.
+    """Random starts, one per generator, through the sweeps of a solver as one batch."""
+    runs = session.loop(solver, partial(solver.random_start, rank, rngs), stopping, span)
+    return [solver.finish(run) for run in runs]
 
-    A generator may be that of a caller in the same process, and the group may be run once more: both see a copy.
+
+def search_elsewhere(
+    solver: StartingSolver[Any],
+    rank: int,
+    rngs: Sequence[np.random.Generator],
+    stopping: Stopping,
+    span: ProgressSpan,
+    began: float,
+) -> list[Run]:
+    """A batch of starts wherever there is a worker; `began` is a time of day.
+
+    A generator may be that of a caller in the same process, and the batch may be run once more: both see a copy.
     """
-    search = SearchStarts(solver, rank, deepcopy(rngs), stopping)
     with single_blas_thread():
-        return list(search.search_batch(range(len(rngs)), session_elsewhere(began), Found()).runs)
+        return run_starts(session_elsewhere(began), solver, rank, deepcopy(rngs), stopping, span)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, Self
@@ -247,10 +248,6 @@ class Session:
 
         return attempt(drive, loop.interrupted)
 
-    def engaged(self) -> int:
-        """How many pieces of work to begin together: as many as in an earlier run, where the journal is of one."""
-        return self.journal.unit(lambda: 1 if self.workers is None else self.workers.count)
-
     def map_all(
         self,
         function: Callable[..., Result],
@@ -298,12 +295,13 @@ class Session:
         function: Callable[..., Result],
         pieces: Sequence[tuple[Any, ...]],
         shared: Shared[Any],
-        tell: Callable[[dict[int, Result]], Progress],
+        tell: Callable[[dict[int, Result]], Progress] | None = None,
+        enough: Callable[[dict[int, Result]], bool] = lambda results: False,
     ) -> dict[int, Result]:
-        """Results of function(shared.value, *piece) by the workers, by the number of the piece.
+        """Results of function(shared.value, *piece) by the workers, by the number of the piece, until there are enough.
 
         For the pieces of one stage, which is a unit of the journal itself: after Ctrl-C the results are those there
-        are. `tell` makes progress of the results so far.
+        are. `tell` makes progress of the results so far; pieces that are done in this process tell of their own.
         """
         results: dict[int, Result] = {}
         assert self.workers is not None
@@ -311,18 +309,27 @@ class Session:
 
         def enter(k: int, result: Result) -> None:
             results[k] = result
-            self.tell(lambda: tell(results))
+            if tell is not None:
+                self.tell(lambda: tell(results))
 
         def work() -> dict[int, Result]:
-            workers.each(function, pieces, enter, shared)
+            token = TOLD.set(self.callback)
+            try:
+                workers.each(function, pieces, enter, shared, lambda: enough(results))
+            finally:
+                TOLD.reset(token)
             return results
 
         return attempt(work, lambda: results or None)
 
 
+TOLD: ContextVar[Callback | None] = ContextVar("told", default=None)
+"""Who is told of the progress of pieces that are done in this process."""
+
+
 def session_elsewhere(began: float) -> Session:
-    """The session of a piece of work in another process: `began` is a time of day, and nobody is told of progress."""
-    return Session(began=time.perf_counter() - (time.time() - began))
+    """The session of a piece of work, in another process or in this one: `began` is a time of day."""
+    return Session(began=time.perf_counter() - (time.time() - began), callback=TOLD.get())
 
 
 def time_of_day(began: float) -> float:

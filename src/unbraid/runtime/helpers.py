@@ -18,10 +18,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from unbraid.errors import check_whole
 from unbraid.runtime.interrupts import Result
-from unbraid.runtime.workers import Shared, Workers, do_here
+from unbraid.runtime.process import import_scipy
+from unbraid.runtime.workers import Shared, Workers, do_here, end_with_parent, workers_for
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -31,6 +33,10 @@ IDLE_SECONDS = 60.0
 PATIENCE_SECONDS = 2.0
 """How long a helper may take to lay down a piece that is not wanted any more, before it is ended."""
 BEGIN = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from unbraid.runtime import helpers; helpers.serve()"
+
+
+READY = b"ready"
+"""The first that comes from a helper."""
 
 
 class Answer(NamedTuple):
@@ -52,6 +58,14 @@ class Helper:
             start_new_session=True,  # Ctrl-C is for the process that asked
         )
         self.send(pickle.dumps(sys.path))
+        self.ready = False
+
+    def wait(self) -> bool:
+        """Wait until it has imported what it needs; whether it is there then."""
+        if not self.ready:
+            assert self.process.stdout is not None
+            self.ready = self.process.stdout.read(len(READY)) == READY
+        return self.ready
 
     def send(self, message: bytes) -> None:
         """Write to the helper."""
@@ -119,6 +133,12 @@ class Helpers(Workers):
         """How many pieces are done at the same time."""
         return self.jobs
 
+    def __enter__(self) -> Self:
+        """Let helpers begin already: by the time that they are needed they have imported what they need."""
+        while len(IDLE) < self.jobs - 1:
+            IDLE.append(Helper())
+        return self
+
     def submit(
         self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
     ) -> Future[Result]:
@@ -141,44 +161,31 @@ class Helpers(Workers):
 
         This process takes pieces from the front as they come, and so do helpers; what these lay down comes back.
         """
-        todo = deque(range(len(pieces)))
-        share = Share(function, pieces, shared, todo, queue.SimpleQueue())
+        share = Share(function, pieces, shared)
         share.begin(min(self.jobs, len(pieces)) - 1)
-        left = len(pieces)
         try:
-            while left and not enough():
-                try:
-                    k = todo.popleft()
-                except IndexError:
-                    k, answer = share.answers.get()
-                else:
-                    answer = Answer("done", do_here(function, pieces[k], shared))
-                while True:
-                    if answer.kind == "failed":
-                        raise answer.value
-                    if answer.kind == "unread":
-                        answer = Answer("done", do_here(function, pieces[k], shared))
-                    enter(k, answer.value)
-                    left -= 1
-                    if share.answers.empty() or enough():
-                        break
-                    k, answer = share.answers.get()
+            for _ in range(len(pieces)):
+                if enough():
+                    break
+                k, answer = share.next()
+                if answer.kind == "failed":
+                    raise answer.value
+                enter(k, do_here(function, pieces[k], shared) if answer.kind == "unread" else answer.value)
         finally:
             share.end()
 
 
 class Share:
-    """Pieces that helpers take from `todo`, each helper by a thread that waits for it; `answers` are what they gave."""
+    """Pieces that this process and helpers take from the front, each helper by a thread that waits for it."""
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        pieces: Sequence[tuple[Any, ...]],
-        shared: Shared[Any] | None,
-        todo: deque[int],
-        answers: queue.SimpleQueue[tuple[int, Answer]],
+        self, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], shared: Shared[Any] | None
     ) -> None:
-        self.function, self.pieces, self.shared, self.todo, self.answers = function, pieces, shared, todo, answers
+        self.function, self.pieces, self.shared = function, pieces, shared
+        self.first, *others = range(len(pieces))  # that of this process
+        self.todo = deque(others)
+        self.begun = False
+        self.answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         self.over = False
         self.threads: list[tuple[threading.Thread, Helper]] = []
 
@@ -190,9 +197,21 @@ class Share:
             self.threads.append((thread, helper))
             thread.start()
 
+    def next(self) -> tuple[int, Answer]:
+        """A piece that a helper has done, or else one to be done here, or else the next that a helper will have done."""
+        if not self.begun:
+            self.begun = True
+            return self.first, Answer("unread", None)
+        if self.answers.empty():
+            try:
+                return self.todo.popleft(), Answer("unread", None)
+            except IndexError:
+                pass
+        return self.answers.get()
+
     def look_after(self, helper: Helper) -> None:
-        """Hand pieces to a helper, one after another, and its answers on."""
-        while not self.over:
+        """Hand pieces to a helper as soon as it is ready, one after another, and its answers on."""
+        while helper.wait() and not self.over:
             try:
                 k = self.todo.popleft()
             except IndexError:
@@ -239,6 +258,10 @@ def serve() -> None:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, hear)
+    end_with_parent(os.getppid())
+    import_scipy()
+    sink.write(READY)
+    sink.flush()
     while True:
         leave = threading.Timer(IDLE_SECONDS, os._exit, (0,))
         leave.daemon = True
@@ -248,6 +271,7 @@ def serve() -> None:
         except EOFError:
             return
         except Exception as error:
+            leave.cancel()
             answer = Answer("unread", repr(error))
         else:
             leave.cancel()
@@ -270,6 +294,23 @@ def serve() -> None:
             sink.flush()
         except OSError:
             return
+
+
+def helpers_for(jobs: int | None, client: Any, worthwhile: bool) -> Workers | None:
+    """Those of a cluster where a client is given; else so many processes, this one among them, or None where it is one.
+
+    `jobs` None: as many as there are cores where the work is `worthwhile`, and this is no process or thread that
+    somebody else has begun, beside others perhaps.
+    """
+    if client is not None:
+        return workers_for(1 if jobs is None else jobs, client)
+    if jobs is None:
+        import multiprocessing
+
+        alone = multiprocessing.parent_process() is None and threading.current_thread() is threading.main_thread()
+        jobs = cores() if worthwhile and alone else 1
+    check_whole("jobs", jobs, 1)
+    return None if jobs == 1 else Helpers(jobs)
 
 
 def cores() -> int:

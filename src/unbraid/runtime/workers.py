@@ -74,15 +74,16 @@ class Workers(ABC):
         pieces: Sequence[tuple[Any, ...]],
         enter: Callable[[int, Result], object],
         shared: Shared[Any] | None = None,
+        enough: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Call the function with each piece, and `enter` number and result as they come.
+        """Call the function with each piece, and `enter` number and result as they come, until there are enough.
 
         The function is of a module, so that other processes can find it.
         """
         losses: Counter[int] = Counter()
         pending = {self.submit(function, piece, shared): k for k, piece in enumerate(pieces)}
         try:
-            while pending:
+            while pending and not enough():
                 for future in self.ended(pending):
                     k = pending.pop(future)
                     try:
@@ -172,6 +173,11 @@ def new_pool(jobs: int) -> ProcessPoolExecutor:
 def begin_worker(parent: int) -> None:
     """In a new process: leave Ctrl-C to the parent, and end with it even where it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(parent)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent has, even where that was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -7,7 +7,10 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,10 +19,14 @@ from unbraid.data.problem import Problem
 from unbraid.fitting.fit_rank import check_fit, fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
-from unbraid.fitting.session import CUTS, Session
+from unbraid.fitting.session import CUTS, Session, session_elsewhere
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
+from unbraid.runtime.helpers import Helpers
+from unbraid.runtime.interrupts import attempt
+from unbraid.runtime.process import single_blas_thread
+from unbraid.runtime.workers import Shared
 from unbraid.selection.rule import EXACT
 
 MOST_RANKS = 20
@@ -32,26 +39,38 @@ LEFT = 0.2
 """Share of the numbers that have to be left over by the freedom of a fit that is called exact."""
 
 
+@dataclass
+class Ladder:
+    """The path of ranks: the best of the fits so far, how many in a row brought nothing, how many there were, and whether
+    more would be in vain.
+    """
+
+    best: Fit | None = None
+    in_vain: int = 0
+    rank: int = 0
+    over: bool = False
+
+    def climb(self, fit: Fit) -> bool:
+        """One branch more; whether it goes on."""
+        self.rank += 1
+        if fit.status in CUTS:
+            self.best = fit if self.best is None else replace(self.best, status=fit.status)
+        elif self.best is None or score_of(fit) < score_of(self.best) - WORTH:
+            self.best, self.in_vain = fit, 0
+        else:
+            self.in_vain += 1
+        self.over = fit.status in CUTS or self.in_vain == IN_VAIN or score_of(fit) == -np.inf
+        return not self.over
+
+
 def fit_supported_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """The fit of the rank that the data support; Ctrl-C leaves the best until then."""
     quick = replace(request, starts=max(1, request.starts // 2), loss="squared")
     seen = screened(problem) if request.loss == "huber" else problem
-    best: Fit | None = None
-    in_vain, rank = 0, 0
-    while in_vain < IN_VAIN and rank < most_branches(problem):
-        rank += 1
-        fit = fit_unless_interrupted(
-            partial(fit_rank, seen, replace(quick, rank=rank), session.anew(), fewer=False), best
-        )
-        if fit.status in CUTS:
-            best = fit if best is None else replace(best, status=fit.status)
-            break
-        if best is None or score_of(fit) < score_of(best) - WORTH:
-            best, in_vain = fit, 0
-        else:
-            in_vain += 1
-        if score_of(fit) == -np.inf:
-            break
+    rngs = session.rng.spawn(most_branches(problem))
+    spread = isinstance(session.workers, Helpers) and isinstance(problem.X, np.ndarray)
+    ladder = (climb_with_helpers if spread else climb)(seen, quick, rngs, session)
+    best, rank = ladder.best, ladder.rank
     assert best is not None
     branches = 0
     while best.status not in CUTS and branches != max(supported_rank(best), 1):  # a better search may support fewer
@@ -61,6 +80,54 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
     notes = with_contradiction_first((reason_for(best, rank, rank == most_branches(problem)), *best.notes))
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
+
+
+def climb(problem: Problem, request: Request, rngs: Sequence[np.random.Generator], session: Session) -> Ladder:
+    """Rank after rank, each with a generator of its own."""
+    ladder = Ladder()
+    for rank, rng in enumerate(rngs, 1):
+        own = replace(session.anew(), rng=rng)
+        fit = fit_unless_interrupted(
+            partial(fit_rank, problem, replace(request, rank=rank), own, fewer=False), ladder.best
+        )
+        if not ladder.climb(fit):
+            break
+    return ladder
+
+
+def climb_with_helpers(
+    problem: Problem, request: Request, rngs: Sequence[np.random.Generator], session: Session
+) -> Ladder:
+    """The same, several ranks at a time from the second on: those that turn out not to be needed are laid down."""
+    first = climb(problem, request, rngs[:1], session)
+    if len(rngs) == 1 or first.over:
+        return first
+
+    def climbed(fits: dict[int, Fit]) -> Ladder:
+        ladder = replace(first)
+        for k in range(len(rngs) - 1):
+            if ladder.over or k not in fits:
+                break
+            ladder.climb(fits[k])
+        return ladder
+
+    def enough(fits: dict[int, Fit]) -> bool:
+        return climbed(fits).over
+
+    pieces = [(replace(request, rank=rank), rng) for rank, rng in enumerate(rngs[1:], 2)]
+    share = partial(session.map_until_interrupted, fit_elsewhere, pieces, Shared(problem), enough=enough)
+    ladder = climbed(session.journal.unit(partial(attempt, share, dict[int, Fit], safe=True)))
+    if not ladder.over and ladder.rank < len(rngs):
+        assert ladder.best is not None
+        ladder.best = replace(ladder.best, status=Status.INTERRUPTED)
+    return ladder
+
+
+def fit_elsewhere(problem: Problem, request: Request, rng: np.random.Generator) -> Fit:
+    """One rank of the path wherever there is a worker, which may be this process: both see a copy of the generator."""
+    with single_blas_thread():
+        session = replace(session_elsewhere(time.time()), rng=deepcopy(rng))
+        return fit_rank(problem, request, session, fewer=False)
 
 
 def supported_rank(fit: Fit) -> int:
