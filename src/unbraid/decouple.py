@@ -20,7 +20,7 @@ from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
-from unbraid.runtime.helpers import helpers_for
+from unbraid.runtime.helpers import helpers_for, told_of
 from unbraid.runtime.progress import Callback
 from unbraid.selection.select import fit_best_rank
 from unbraid.selection.supported import fit_supported_rank
@@ -133,8 +133,7 @@ def decouple(
     )
     check_fit(problem, request)
     workers = helpers_for(jobs, client, checkpoint is None and is_long(problem, request))
-    told = {"cluster": client is not None, "jobs": 1 if workers is None else workers.count}
-    journal = journal_at(checkpoint, problem, rng, {**request.settings(), **told})
+    journal = journal_at(checkpoint, problem, rng, {**request.settings(), **told_of(workers, client)})
     with Session.open(journal, rng, callback, workers) as session:
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank

@@ -25,6 +25,7 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.wild import COMMAND_LINE, WILD, names_samples, renumbered
 from unbraid.runtime.files import StrPath
+from unbraid.runtime.helpers import cores
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -85,6 +86,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether `fit_` remembers the samples, for `report` and `unbraid.diagnose`; a pickle then holds them as well.
     random_state
         None, a seed or a NumPy `RandomState`. The same seed gives the same model.
+    n_jobs
+        How many processes work on a fit. None: all cores, or one where that would gain nothing, as within a grid search
+        that uses them already. -1: all cores, -2: all but one. The model does not depend on it.
 
     Attributes
     ----------
@@ -131,6 +135,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         loss: Literal["squared", "huber"] = "squared",
         keep_samples: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.rank: Any = rank
         self.df = df
@@ -143,6 +148,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.loss = loss
         self.keep_samples = keep_samples
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     model_: DecoupledModel
     fit_: Fit
@@ -185,6 +191,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             continuation=self.continuation,
             loss=self.loss,
             rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            jobs=self.n_jobs if self.n_jobs is None or self.n_jobs >= 0 else max(1, cores() + 1 + self.n_jobs),
         )
         if any(names_samples(note) for note in fit.notes):
             rows = distinct_samples(X, values, jacobians, weights)[1]

@@ -115,6 +115,9 @@ Examples with tables, their columns by name, by pattern or from first to last:
     show_default=True,
     help="How branches go on beyond the range of their inputs; auto: as far as the data determine it.",
 )
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Processes; all cores by default where that gains anything. Same model."
+)
 @scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
@@ -139,6 +142,7 @@ def command(
     max_sweeps: int | None,
     max_steps: int | None,
     continuation: Continuing,
+    jobs: int | None,
     scheduler: str | None,
     output: Path,
     report_path: Path | None,
@@ -175,6 +179,7 @@ def command(
                 continuation=continuation,
                 loss=loss,
                 rng=seed,
+                jobs=jobs,
                 client=scheduler,
                 callback=callback,
                 checkpoint=checkpoint,
@@ -183,7 +188,7 @@ def command(
             result.model.save(output)
             file_is_there("model", output)
         if report_path is not None:
-            shell = this_command("unbraid fit", left_out=("scheduler", "as_json", "checkpoint"))
+            shell = this_command("unbraid fit", left_out=("jobs", "scheduler", "as_json", "checkpoint"))
             with kept_on_interrupt(lambda: f"Interrupted while the report was made: the model is there, in {output}."):
                 write_report(result, report_path, command=shell, callback=callback)
     if as_json:

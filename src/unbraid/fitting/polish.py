@@ -40,7 +40,8 @@ FALLING = 1e-2
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
 ROUND = 2
-"""Groups that do not look at each other, so that they can be polished at the same time; then it is seen what is enough."""
+"""Groups that do not look at each other, so that they can be polished at the same time; then comes the question whether
+that is enough."""
 Groups = Sequence[Sequence[int]]
 """The numbers of the runs that are polished as one batch, batch by batch."""
 POLISH_ENTRIES = 1 << 20
@@ -77,7 +78,9 @@ class PolishStarts:
 
     def is_enough(self, found: Found) -> bool:
         """Whether one run is exact, or another one agrees with the best."""
-        return is_enough([run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race == ROUGHLY else AS_GOOD)
+        return is_enough(
+            [run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race == ROUGHLY else AS_GOOD
+        )
 
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
@@ -159,9 +162,9 @@ def polish_batch(
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
     least = min((runs[k].objective for k in arrived), default=np.inf)
     if not arrived or (stopping.race == ROUGHLY and least > HEADING_FOR_ZERO):
-        there = [on_fresh_knots(solver, run) for run in runs]
-        least = min((there[k].objective for k in arrived), default=stopping.rival)
-        return [run if k in arrived else behind(run, least) for k, run in enumerate(there)]
+        measured = [on_fresh_knots(solver, run) for run in runs]
+        least = min((measured[k].objective for k in arrived), default=stopping.rival)
+        return [run if k in arrived else behind(run, least) for k, run in enumerate(measured)]
     ahead = [k for k in arrived if runs[k].objective <= (1.0 + SAME_OBJECTIVE) * least]  # settling may change as much
     there = replace(span, batch=span.batch[: len(ahead)], over=len(runs) - len(ahead))
     settled = dict(zip(ahead, settle(session, solver, [runs[k] for k in ahead], stopping, there), strict=True))

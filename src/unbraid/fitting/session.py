@@ -248,6 +248,10 @@ class Session:
 
         return attempt(drive, loop.interrupted)
 
+    def engaged(self) -> int:
+        """How many pieces of work to begin together: as many as in an earlier run, where the journal is of one."""
+        return self.journal.unit(lambda: 1 if self.workers is None else self.workers.count)
+
     def map_all(
         self,
         function: Callable[..., Result],

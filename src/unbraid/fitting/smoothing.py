@@ -77,7 +77,7 @@ no hope; once may be that the others have not yet followed."""
 
 
 class Open(NamedTuple):
-    """What is to be chosen from the data beside strengths: the basis and its number of knots, λ, and how many branches."""
+    """What is to be chosen from the data beside strengths: the basis and its number of knots, λ, and the rank."""
 
     basis: bool
     coupling: bool

@@ -50,9 +50,10 @@ def pseudo_inverse(A: Array) -> Array:
 def last_of_inverse(A: Array, first: int) -> tuple[Array, Array]:
     """The last rows and columns of the inverse of a symmetric A (P, P), from the first-th on, and pivots (P,) of A.
 
-    With A = L Lᵀ the last block of A⁻¹ is (L₂₂ L₂₂ᵀ)⁻¹, so L of all of A has to be found, and the inverse only of a part
-    of it. Pivots are L_ii², what is left of A_ii with everything before it known; their product is the determinant.
-    Where A is not positive definite, it is the pseudo-inverse, and pivots are eigenvalues, at least the smallest number.
+    With A = L Lᵀ the last block of A⁻¹ is (L₂₂ L₂₂ᵀ)⁻¹, so L of all of A has to be found, but the inverse only of a
+    part of it. Pivots are L_ii², what is left of A_ii with everything before it known; their product is the
+    determinant. Where A is not positive definite, it is the pseudo-inverse, and pivots are eigenvalues, those that are
+    not positive replaced by the smallest number there is.
     """
     from scipy.linalg.lapack import dpotrf, dpotri
 

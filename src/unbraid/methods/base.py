@@ -94,7 +94,7 @@ class Method(ABC):
 
     @property
     def search(self) -> Stopping:
-        """When a start of the search is done: where a polish follows, one of those that go to the same place is enough."""
+        """When a start of the search is done: where a polish follows, one of those that go to one place is enough."""
         return self.stopping if self.polish is None else replace(self.stopping, race=TOGETHER)
 
     @abstractmethod

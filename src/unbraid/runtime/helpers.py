@@ -17,11 +17,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from unbraid.errors import check_whole
 from unbraid.runtime.interrupts import Result
+from unbraid.runtime.memory import CONTROL
 from unbraid.runtime.process import import_scipy
 from unbraid.runtime.workers import Shared, Workers, do_here, end_with_parent, workers_for
 
@@ -32,7 +33,12 @@ IDLE_SECONDS = 60.0
 """After so long without work a helper leaves."""
 PATIENCE_SECONDS = 2.0
 """How long a helper may take to lay down a piece that is not wanted any more, before it is ended."""
-BEGIN = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from unbraid.runtime import helpers; helpers.serve()"
+BEGIN = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+from unbraid.runtime.helpers import serve
+serve()
+"""
 
 
 READY = b"ready"
@@ -58,13 +64,14 @@ class Helper:
             start_new_session=True,  # Ctrl-C is for the process that asked
         )
         self.send(pickle.dumps(sys.path))
-        self.ready = False
+        self.ready, self.lock = False, threading.Lock()
 
     def wait(self) -> bool:
         """Wait until it has imported what it needs; whether it is there then."""
-        if not self.ready:
-            assert self.process.stdout is not None
-            self.ready = self.process.stdout.read(len(READY)) == READY
+        with self.lock:
+            if not self.ready and self.process.stdout is not None:
+                with suppress(OSError, ValueError):  # it was ended meanwhile
+                    self.ready = self.process.stdout.read(len(READY)) == READY
         return self.ready
 
     def send(self, message: bytes) -> None:
@@ -101,10 +108,8 @@ class Helper:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):
                     pipe.close()
-                except OSError:
-                    pass
 
 
 IDLE: list[Helper] = []
@@ -123,7 +128,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Helpers(Workers):
-    """This process and `jobs` - 1 helpers, which begin when there is work for them."""
+    """`jobs` processes: the one that asks, and helpers."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -198,7 +203,7 @@ class Share:
             thread.start()
 
     def next(self) -> tuple[int, Answer]:
-        """A piece that a helper has done, or else one to be done here, or else the next that a helper will have done."""
+        """A piece that a helper has done, or one to be done here, or the next that a helper will have done."""
         if not self.begun:
             self.begun = True
             return self.first, Answer("unread", None)
@@ -225,17 +230,18 @@ class Share:
             self.answers.put((k, answer))
 
     def end(self) -> None:
-        """Have what is under way laid down, and keep the helpers for the next time."""
+        """Have what is under way laid down, and keep the helpers for the next time, also those that only begin."""
         self.over = True
         for thread, helper in self.threads:
-            if thread.is_alive():
+            if thread.is_alive() and helper.ready:
                 helper.interrupt()
         for thread, helper in self.threads:
-            thread.join(PATIENCE_SECONDS)
-            if thread.is_alive() or not helper.there:
-                helper.end()
-            else:
+            if helper.ready:
+                thread.join(PATIENCE_SECONDS)
+            if helper.there and not (helper.ready and thread.is_alive()):
                 IDLE.append(helper)
+            else:
+                helper.end()
 
 
 def next_helper() -> Helper:
@@ -244,6 +250,7 @@ def next_helper() -> Helper:
         helper = IDLE.pop()
         if helper.there:
             return helper
+        helper.end()  # it left for want of work
     return Helper()
 
 
@@ -313,6 +320,11 @@ def helpers_for(jobs: int | None, client: Any, worthwhile: bool) -> Workers | No
     return None if jobs == 1 else Helpers(jobs)
 
 
+def told_of(workers: Workers | None, client: Any) -> dict[str, object]:
+    """What a journal has to know of who does the work: its units are other ones."""
+    return {"cluster": client is not None, "jobs": workers.count if isinstance(workers, Helpers) else 1}
+
+
 def cores() -> int:
     """How many cores this process may use: those it is allowed to run on, and what its control group grants it."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -321,16 +333,10 @@ def cores() -> int:
 
 def granted() -> list[int]:
     """Whole cores that the control group of this process grants, of version 1 or 2, where it limits them."""
+    version_1 = [CONTROL / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period")]
     found = []
-    root = Path("/sys/fs/cgroup")
-    try:
-        quota, period = (root / "cpu.max").read_text().split()
-        found.append((quota, period))
-    except (OSError, ValueError):
-        pass
-    try:
-        quota, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
-        found.append((quota, period))
-    except (OSError, ValueError):
-        pass
-    return [max(1, int(quota) // int(period)) for quota, period in found if quota.isdigit() and int(period) > 0]
+    for files in ([CONTROL / "cpu.max"], version_1):
+        with suppress(OSError, ValueError):
+            quota, period = (int(word) for file in files for word in file.read_text().split())
+            found += [max(1, quota // period)] if quota > 0 and period > 0 else []
+    return found

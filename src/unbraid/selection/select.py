@@ -15,6 +15,7 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
+from unbraid.fitting.memory_plan import is_long
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
@@ -22,9 +23,9 @@ from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath
+from unbraid.runtime.helpers import helpers_for, told_of
 from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.workers import workers_for
 from unbraid.selection.answer import Selection
 from unbraid.selection.path import Path
 from unbraid.selection.question import Grid, Question
@@ -47,7 +48,7 @@ def select(
     folds: int = 5,
     starts: int = 8,
     rng: int | np.random.Generator | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     client: Any = None,
     callback: Callback | None = None,
     checkpoint: StrPath | None = None,
@@ -72,8 +73,7 @@ def select(
     rng
         None, a seed or a NumPy generator. The same seed gives the same result, whatever `jobs` and `client` are.
     jobs
-        In how many processes. With more than one, a script must start its work under
-        ``if __name__ == "__main__":``, as always where Python starts processes.
+        How many processes of this machine work on it, as in `decouple`.
     client
         A `distributed.Client`, or the address of its scheduler: the fits are made by the workers of that cluster.
     callback
@@ -112,9 +112,10 @@ def select(
     request = Request(rank="auto", basis=basis, constraint=constraint, method=method, starts=starts)
     question = Question.of(Grid(ranks, dfs, degrees, couplings), request, folds)
     question.check(problem)
-    settings = {**question.settings(), "jobs": jobs, "cluster": client is not None}
+    workers = helpers_for(jobs, client, checkpoint is None and is_long(problem, request))
+    settings = {**question.settings(), **told_of(workers, client)}
     journal = journal_at(checkpoint, problem, rng, settings)
-    with Session.open(journal, rng, callback, workers_for(jobs, client)) as session:
+    with Session.open(journal, rng, callback, workers) as session:
         return answer(question, problem, session)
 
 

@@ -41,9 +41,7 @@ LEFT = 0.2
 
 @dataclass
 class Ladder:
-    """The path of ranks: the best of the fits so far, how many in a row brought nothing, how many there were, and whether
-    more would be in vain.
-    """
+    """The path of ranks: the best fit, how many in a row brought nothing, how many there were, and whether it ends."""
 
     best: Fit | None = None
     in_vain: int = 0

@@ -19,6 +19,7 @@ from unbraid.results.outcome import Event, EventKind, Status, Trace
 from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
 from unbraid.solvers.race import LAP, LOST, Race, Rules
 
+
 @dataclass(frozen=True)
 class Stopping:
     """Stopping rules; the first one met ends a start.
@@ -195,7 +196,10 @@ class Loop:
         self.record.add(self.active, solver.iterates(self.state), measure)
         endings = self.judge.endings(self.active, measure.judged_by, solver.may_converge(self.state))
         if self.judge.stopping.race is not None and self.sweep % LAP == 0:
-            endings = {**self.look(solver, measure.judged_by, self.judge.stopping.race), **endings}  # what has converged has not only joined
+            endings = {
+                **self.look(solver, measure.judged_by, self.judge.stopping.race),
+                **endings,
+            }  # what has converged has not only joined
         if any(ended.any() for ended in endings.values()):
             failed = self.active[endings[Status.NOT_FINITE]]
             self.record.events += [(int(start), Event(self.sweep, EventKind.NOT_FINITE)) for start in failed]
