@@ -25,6 +25,7 @@ from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.runtime.cluster_waits import told_of_losses
+from unbraid.runtime.helpers import look_up
 from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import import_scipy, keep_freed_arrays, single_blas_thread
@@ -294,6 +295,11 @@ class Session:
                 self.journal.excuse()
                 raise
 
+    def _tell_and_look_up(self, progress: Progress) -> None:
+        """What is told of a piece that is done in this process, which may not be wanted any more."""
+        self.tell(lambda: progress)
+        look_up()
+
     def map_until_interrupted(
         self,
         function: Callable[..., Result],
@@ -317,7 +323,7 @@ class Session:
                 self.tell(lambda: tell(results))
 
         def work() -> dict[int, Result]:
-            token = TOLD.set(self.callback)
+            token = TOLD.set(self._tell_and_look_up)
             try:
                 workers.each(function, pieces, enter, shared, lambda: enough(results))
             finally:

@@ -31,16 +31,17 @@ from unbraid.fitting.polish import EXACT_OBJECTIVE, FinishBest, join_traces, sta
 from unbraid.fitting.session import Found, ProgressSpan, Session, Stage, cut_of
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
+from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
 from unbraid.solvers.loop import Stopping
-from unbraid.solvers.race import AGAINST_A_RIVAL
+from unbraid.solvers.race import AGAINST_A_RIVAL, LAP, TO_THE_END
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
-STEPS = 60
-"""Steps while strengths are chosen, at most."""
+STEPS, STEPS_ON_A_PATH = 60, 30
+"""Steps while strengths are chosen, at most; and on a path of ranks, where what comes to no rest is a branch too many."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
 """The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
 STEPS_OF_CURVES = 8
@@ -198,7 +199,8 @@ class ChooseSmoothing:
     def smooth_from(self, begin: Callable[[], SmoothingState], session: Session, found: Found) -> Found:
         """The best run with strengths chosen from the data, in steps that begin at a state."""
         steps, run = self.steps_at(found.level), found.best
-        after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), STEPS)
+        most = STEPS if self.open.rank else STEPS_ON_A_PATH
+        after = self.drive(session, steps, begin, run, ProgressSpan("smooth", after=LAST_STEPS), most)
         if not np.isfinite(after.objective):
             return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
@@ -246,15 +248,19 @@ class ChooseSmoothing:
         most: int,
         rival: float | None = None,
     ) -> Run:
-        """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
+        """A run after steps that choose strengths; where these come to rest, what ran out before does not matter.
+
+        Where they do not, and hardly change anything any more, a valley is flat.
+        """
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
         stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds)
         if rival is not None:
             stopping = replace(stopping, race=AGAINST_A_RIVAL, rival=rival)
         [after] = session.loop(steps, begin, stopping, span)
-        cut = cut_of([after])
         objective = float(steps.solver.objective(after.best)[0])
-        status = run.status if cut is None and not after.status.converged else after.status
+        status = run.status if after.status is Status.OUTRUN else after.status
+        if status is Status.OUT_OF_SWEEPS and is_flat(after):
+            status = Status.FLAT
         return replace(after, objective=objective, status=status, trace=join_traces(run, after))
 
     def settle(self, session: Session, found: Found) -> Found:
@@ -270,6 +276,12 @@ class ChooseSmoothing:
         if not np.isfinite(after.objective):
             return found
         return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
+
+
+def is_flat(run: Run) -> bool:
+    """Whether the objective of a run hardly changed in its last steps."""
+    last = run.trace.objective[-LAP - 1 :]
+    return len(last) > LAP and bool(np.abs(np.log(last / last[-1])).max() < TO_THE_END.flat)
 
 
 Choice = tuple[ChooseSmoothing, Found]

@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from unbraid.errors import check_whole
@@ -166,30 +167,40 @@ class Helpers(Workers):
 
         This process takes pieces from the front as they come, and so do helpers; what these lay down comes back.
         """
-        share = Share(function, pieces, shared)
+        share = Share(function, pieces, shared, enter, enough)
         share.begin(min(self.jobs, len(pieces)) - 1)
+        token = SHARE.set(share)
         try:
-            for _ in range(len(pieces)):
-                if enough():
-                    break
-                k, answer = share.next()
-                if answer.kind == "failed":
-                    raise answer.value
-                enter(k, do_here(function, pieces[k], shared) if answer.kind == "unread" else answer.value)
+            share.work_along()
+        except NoLongerWanted:
+            pass
         finally:
+            SHARE.reset(token)
             share.end()
 
 
+class NoLongerWanted(BaseException):
+    """Raised inside a piece of this process, to lay it down."""
+
+
 class Share:
-    """Pieces that this process and helpers take from the front, each helper by a thread that waits for it."""
+    """Pieces that are shared out: the first and what helpers cannot do to this process, the others to whoever is free.
+
+    Each helper is looked after by a thread of its own, which puts what it answers into a queue.
+    """
 
     def __init__(
-        self, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], shared: Shared[Any] | None
+        self,
+        function: Callable[..., Any],
+        pieces: Sequence[tuple[Any, ...]],
+        shared: Shared[Any] | None,
+        enter: Callable[[int, Any], object],
+        enough: Callable[[], bool],
     ) -> None:
-        self.function, self.pieces, self.shared = function, pieces, shared
-        self.first, *others = range(len(pieces))  # that of this process
-        self.todo = deque(others)
-        self.begun = False
+        self.function, self.pieces, self.shared, self.enter, self.enough = function, pieces, shared, enter, enough
+        self.left = len(pieces)
+        first, *others = range(len(pieces))
+        self.own, self.todo = deque([first]), deque(others)
         self.answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         self.over = False
         self.threads: list[tuple[threading.Thread, Helper]] = []
@@ -202,17 +213,31 @@ class Share:
             self.threads.append((thread, helper))
             thread.start()
 
-    def next(self) -> tuple[int, Answer]:
-        """A piece that a helper has done, or one to be done here, or the next that a helper will have done."""
-        if not self.begun:
-            self.begun = True
-            return self.first, Answer("unread", None)
-        if self.answers.empty():
+    def work_along(self) -> None:
+        """Do pieces in this process for as long as there are any, and wait for those that helpers have."""
+        while self.left and not self.enough():
             try:
-                return self.todo.popleft(), Answer("unread", None)
+                k = (self.own or self.todo).popleft()
             except IndexError:
-                pass
-        return self.answers.get()
+                self.take(*self.answers.get())
+            else:
+                self.take(k, Answer("done", do_here(self.function, self.pieces[k], self.shared)))
+            self.hear()
+
+    def hear(self) -> None:
+        """Take what helpers have answered by now."""
+        while not self.answers.empty():
+            self.take(*self.answers.get())
+
+    def take(self, k: int, answer: Answer) -> None:
+        """Take an answer; what a helper could not do is left to this process."""
+        if answer.kind == "failed":
+            raise answer.value
+        if answer.kind == "unread":
+            self.own.append(k)
+            return
+        self.left -= 1
+        self.enter(k, answer.value)
 
     def look_after(self, helper: Helper) -> None:
         """Hand pieces to a helper as soon as it is ready, one after another, and its answers on."""
@@ -242,6 +267,19 @@ class Share:
                 IDLE.append(helper)
             else:
                 helper.end()
+
+
+SHARE: ContextVar[Share | None] = ContextVar("share", default=None)
+"""What a piece that is done in this process is one of."""
+
+
+def look_up() -> None:
+    """In a piece that is done in this process: look whether helpers have made it superfluous, and lay it down then."""
+    share = SHARE.get()
+    if share is not None:
+        share.hear()
+        if share.enough():
+            raise NoLongerWanted
 
 
 def next_helper() -> Helper:

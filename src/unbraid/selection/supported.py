@@ -35,6 +35,8 @@ IN_VAIN = 2
 """So many ranks in a row that bring nothing end the search."""
 WORTH = 0.01
 """By how much a branch has to lower the score, the logarithm of a variance, to be worth having."""
+AGREEING = 2
+"""Starts that found the directions of the best fit of the path, from which on they are not searched for again."""
 LEFT = 0.2
 """Share of the numbers that have to be left over by the freedom of a fit that is called exact."""
 
@@ -70,7 +72,7 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     ladder = (climb_with_helpers if spread else climb)(seen, quick, rngs, session)
     best, rank = ladder.best, ladder.rank
     assert best is not None
-    branches = 0
+    branches = supported_rank(best) if request.loss == "squared" and best.agreeing >= AGREEING else 0
     while best.status not in CUTS and branches != max(supported_rank(best), 1):  # a better search may support fewer
         branches = max(supported_rank(best), 1)
         final = replace(request, rank=branches)
