@@ -53,9 +53,10 @@ def decouple(
     problem
         The samples.
     rank
-        r, how many branches. "auto": as many as the data support, from fits of rank 1, 2, … with half the starts, of
-        which the best is searched for with all of them where its starts do not agree; with a basis or a method whose smoothing is not chosen from the data, as many as `select` recommends. The reason is
-        the first of the fit's notes.
+        r, how many branches. "auto": as many as the data support, from fits of rank 1, 2, … with half the starts; the
+        best of them is searched for again, with all starts, where its own do not agree. With a basis or a method whose
+        smoothing is not chosen from the data, as many as `select` recommends. The reason is the first of the fit's
+        notes.
     basis
         What the branches are made of. None: the method's own, which for the default solver is a `SmoothingSpline` that
         chooses from the data how smooth each branch is, and leaves out branches which the data do not support.

@@ -8,6 +8,7 @@ import pytest
 import unbraid as ub
 from clocks import Clock
 from unbraid.fitting import search as starts_module
+from unbraid.fitting.polish import SETTLING
 from unbraid.kernels.gauge import revive, row_lengths, vanished
 from unbraid.methods import AlternatingMethod
 from unbraid.results.outcome import EventKind
@@ -138,11 +139,11 @@ def test_ctrl_c_while_knots_settle_ends_the_fit() -> None:
     after: list[Progress] = []
 
     def interrupt(progress: Progress) -> None:
-        if progress.phase == "polish" and progress.done > 3 * POLISH_STEPS + 6:
+        if progress.phase == "polish" and progress.done > 3 * POLISH_STEPS + 2 * SETTLING + 6:
             after.append(progress)
             raise KeyboardInterrupt
 
-    fit = ub.decouple(problem, 3, starts=3, rng=0, callback=interrupt)
+    fit = ub.decouple(problem, 3, basis=ub.BSpline(12), starts=3, rng=0, callback=interrupt)
     assert len(after) == 1
     assert fit.status is ub.Status.INTERRUPTED
     assert fit.objective < 1e-3

@@ -8,7 +8,7 @@ import unbraid as ub
 from draws import few_or_many
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
-from unbraid.solvers.race import CATCHING_UP, TO_THE_END, Race
+from unbraid.solvers.loop import CATCHING_UP, TO_THE_END, Race
 
 APART = np.stack([np.eye(2), np.array([[1.0, 1.0], [1.0, -1.0]]), np.array([[3.0, 1.0], [-1.0, 3.0]])])
 """Directions of three starts, far from each other."""

@@ -33,7 +33,7 @@ from unbraid.runtime.interrupts import attempt
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, StartingSolver
-from unbraid.solvers.race import ROUGHLY, TO_THE_END
+from unbraid.solvers.loop import ROUGHLY, TO_THE_END
 from unbraid.solvers.surroundings import alive_branches
 from unbraid.solvers.translate import GivenModel
 
@@ -194,7 +194,7 @@ class Setup:
         stages: list[Stage]
         if request.init is None:
             rngs = session.rng.spawn(request.starts)
-            stages = [SearchStarts(search, request.rank_used, rngs, method.search)]
+            stages = [SearchStarts(search, request.rank_used, rngs, method.stopping)]
         else:
             model = GivenModel.of(request.init, self.case.units)
             swept = SweepFromModel(search, model, method.stopping)

@@ -24,7 +24,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
-from unbraid.solvers.race import ROUGHLY
+from unbraid.solvers.loop import ROUGHLY
 
 SlopeSource = Callable[[Array, Array], Array]
 """What makes Jacobians (S, n, m) of X (S, m) and F (S, n)."""
@@ -66,7 +66,7 @@ class SearchValues:
         samples = with_slopes(solver.samples, self.method, slopes)
         search = self.method.solver(samples, solver.basis, solver.projection)
         rngs = self.rngs[k :: len(SLOPES)]
-        more = SearchStarts(search, self.rank, rngs, self.method.search)(session, Found())
+        more = SearchStarts(search, self.rank, rngs, self.method.stopping)(session, Found())
         return replace(more, runs=(*found.runs, *more.runs))
 
 

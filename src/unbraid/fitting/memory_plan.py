@@ -90,7 +90,7 @@ class Sizes:
     workers: int = 1
     starts: int = 16
     sweeps: Sweeps = "alternating"
-    polished: int = 4
+    polished: int = 2
     dense_limit: int = DENSE_LIMIT
     subsample: int | None = SEARCH_SAMPLES
     compressed: tuple[int, int] | None = None

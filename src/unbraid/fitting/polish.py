@@ -21,8 +21,7 @@ from unbraid.runtime.progress import Progress
 from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Stopping
-from unbraid.solvers.race import HEADING_FOR_ZERO, LOST, ROUGHLY, TO_THE_END, Rules
+from unbraid.solvers.loop import HEADING_FOR_ZERO, LOST, ROUGHLY, TO_THE_END, Rules, Stopping
 
 EXACT_OBJECTIVE = 1e-24
 """A relative objective below this is an exact solution: nothing better is to be found."""
@@ -53,7 +52,7 @@ class PolishStarts:
     """Stage: Gauss–Newton steps for the promising distinct runs, until one is exact or two agree.
 
     All runs come back, polished or not. Those of a group race each other, and the best of earlier rounds
-    (`solvers.race`). Of like starts one is polished first, and one more, to confirm; the others come last.
+    (`solvers.loop`). Of like starts one is polished first, and one more, to confirm; the others come last.
     """
 
     solver: GaussNewton
@@ -158,7 +157,7 @@ def polish_batch(
     begin = partial(solver.start, Iterates.join(bests))
     runs = session.loop(solver, begin, stopping, replace(span, after=SETTLING))
     if cut_of(runs) is not None:
-        return settle(session, solver, runs, stopping, span)
+        return runs
     arrived = [k for k, run in enumerate(runs) if run.status not in LOST]
     least = min((runs[k].objective for k in arrived), default=np.inf)
     if not arrived or (stopping.race == ROUGHLY and least > HEADING_FOR_ZERO):

@@ -1,8 +1,7 @@
 """The first stage: random starts, or a given model, through a method's sweeps.
 
 Starts are batched where the samples are few, and run one after another where they are many; workers are given whole
-batches. Where a polish follows, a start of a batch that is on its way to where a better one is ends early, so batches
-are part of the result; who runs them is not.
+batches. The result depends neither on how starts are batched, nor on who runs them.
 """
 
 from __future__ import annotations

@@ -35,13 +35,12 @@ from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import Stopping
-from unbraid.solvers.race import AGAINST_A_RIVAL, LAP, TO_THE_END
+from unbraid.solvers.loop import AGAINST_A_RIVAL, LAP, TO_THE_END, Stopping
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
 STEPS, STEPS_ON_A_PATH = 60, 30
-"""Steps while strengths are chosen, at most; and on a path of ranks, where what comes to no rest is a branch too many."""
+"""Steps while strengths are chosen, at most; and on a path of ranks, where no rest means branches too many."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
 """The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
 STEPS_OF_CURVES = 8
@@ -207,18 +206,39 @@ class ChooseSmoothing:
 
     def leave_out(self, session: Session, found: Found) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
+        found = self.leave_twins_out(session, found)
+        if found.cut is not None:
+            return found
         standing = self.standing(found)
         best, score, rival, in_vain = found, standing.score, standing.criterion, 0
         while standing.hopeful and in_vain < LOSSES:
-            found = session.run(partial(self.leave_branch_out, standing.least(), rival), found)
+            reached = math.inf if standing.leaves_nothing else rival  # what is exact need not be as likely
+            found = session.run(partial(self.leave_branch_out, standing.least(), reached), found)
             if found.cut is not None:
                 return replace(best, cut=found.cut)
             before, standing = standing, self.standing(found)
-            if standing.score < score + SLIGHT or (before.leaves_nothing and standing.leaves_nothing):
+            exact = before.leaves_nothing and standing.leaves_nothing
+            if standing.score < score + SLIGHT or exact:
                 best, score, rival = found, min(standing.score, score), standing.criterion
             worse = standing.score > min(before.score + SLIGHT, score + GIVEN_UP)
-            in_vain = in_vain + 1 if worse else 0
+            in_vain = in_vain + 1 if worse and not exact else 0
         return best
+
+    def leave_twins_out(self, session: Session, found: Found) -> Found:
+        """What was found, or, where that leaves nothing over, with one branch for two of nearly one direction."""
+        standing = self.standing(found)
+        while standing.leaves_nothing and standing.twins:
+            for j in standing.twins:
+                tried = session.run(partial(self.leave_branch_out, j, math.inf), found)
+                if tried.cut is not None:
+                    return replace(found, cut=tried.cut)
+                there = self.standing(tried)
+                if there.leaves_nothing:
+                    break
+            else:
+                return found
+            found, standing = tried, there
+        return found
 
     def standing(self, found: Found) -> Standing:
         """Where the best run stands."""
@@ -363,18 +383,15 @@ class Standing:
         expected = self.expected()
         if expected - self.score <= HOPEFUL:
             return True
-        return self.leaves_nothing and len(self.around.alive) > 1 and (bool(self.twins) or self.spare())
+        return self.leaves_nothing and len(self.around.alive) > 1 and self.spare()
 
     def spare(self) -> bool:
         """Whether what is left over would still be less than matters without the least branch, to first order."""
         return float(self.around.misfit + self.around.losses().min()) / self.equations < FOLLOWED
 
     def least(self) -> int:
-        """The number of the branch whose loss costs least: of twins, where nothing is left over and they may be one."""
-        alive, losses = self.around.alive, self.around.losses()
-        if self.leaves_nothing and self.twins:
-            losses = np.where(np.isin(alive, self.twins), losses, np.inf)
-        return int(alive[np.argmin(losses)])
+        """The number of the branch whose loss costs least."""
+        return int(self.around.alive[np.argmin(self.around.losses())])
 
     @np.errstate(all="ignore")
     def expected(self) -> float:

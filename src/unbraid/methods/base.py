@@ -13,7 +13,6 @@ from unbraid.errors import check_whole
 from unbraid.solvers.coupling import Coupling
 from unbraid.solvers.iterates import StartingSolver
 from unbraid.solvers.loop import Stopping
-from unbraid.solvers.race import TOGETHER
 
 Sweeps = Literal["alternating", "filtered", "polynomial"]
 """Kinds of sweeps, by the memory they need."""
@@ -91,11 +90,6 @@ class Method(ABC):
     evenness: float = 0.0
     values: bool = True
     polish: Polish | None = None
-
-    @property
-    def search(self) -> Stopping:
-        """When a start of the search is done: where a polish follows, one of those that go to one place is enough."""
-        return self.stopping if self.polish is None else replace(self.stopping, race=TOGETHER)
 
     @abstractmethod
     def solver(self, samples: SampleSet, basis: Basis, projection: Projection) -> StartingSolver[Any]:
