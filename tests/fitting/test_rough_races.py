@@ -1,0 +1,63 @@
+"""Races whose winner goes on in another basis: they end early, and what stays in theirs is polished to its end."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from draws import few_or_many
+from unbraid.fitting import smoothing
+from unbraid.results.outcome import Status
+from unbraid.results.smoothing import Smoothing
+from unbraid.studies.comparison.cells import with_noise
+
+
+def noisy(seed: int) -> ub.Problem:
+    """f_trig with 1 % noise."""
+    return with_noise(ub.datasets.trig(S=100, rng=seed)[0], 0.01, np.random.default_rng(seed))
+
+
+def plain_is_best(*_: Any) -> Smoothing:
+    """A score that no penalties reach."""
+    return Smoothing(np.full(3, 12.0), 1.0, 0.9, -math.inf)
+
+
+@few_or_many(2, 10)
+def test_what_stays_without_penalties_is_polished_to_its_end(draws: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothing, "without_smoothing", plain_is_best)
+    for seed in range(draws):
+        fit = ub.decouple(noisy(seed), 3, rng=0)
+        wanted = ub.decouple(noisy(seed), 3, basis=ub.BSpline(12), rng=0)
+        assert isinstance(fit.basis, ub.BSpline)
+        assert fit.status.converged
+        assert fit.objective == pytest.approx(wanted.objective, rel=1e-2)
+
+
+def test_the_budget_of_steps_holds_in_rough_races_as_well() -> None:
+    method = ub.methods.default(max_steps=5)
+    fit = ub.decouple(noisy(0), 3, method=method, rng=0)
+    for start in fit.starts:
+        assert start.sweeps <= method.stopping.max_sweeps + 5
+
+
+@few_or_many(3, 12)
+def test_smoothed_fits_say_how_they_ended(draws: int) -> None:
+    """Whatever ended the race of starts is no longer of interest when their best has gone on."""
+    for seed in range(draws):
+        fit = ub.decouple(noisy(seed), 3, rng=0)
+        assert fit.smoothing is not None
+        assert fit.status in (Status.CONVERGED, Status.FLAT, Status.OUT_OF_SWEEPS)
+
+
+@few_or_many(2, 10)
+def test_a_branch_left_out_in_vain_leaves_no_trace(draws: int) -> None:
+    """Branches that are needed are all kept, and their fit is that of a model which never had one left out."""
+    for seed in range(draws):
+        fit = ub.decouple(noisy(seed), 3, rng=0)
+        assert fit.smoothing is not None
+        assert fit.smoothing.supported == 3
+        assert fit.status is not Status.OUTRUN
