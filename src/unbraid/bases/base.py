@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from unbraid.kernels.arrays import Array, BoolArray
 
 
@@ -143,9 +145,18 @@ class Placement(ABC):
         """The functions and their first derivatives: (..., S) each."""
         return self.evaluate(a, at), self.evaluate(a, at, 1)
 
-    @abstractmethod
     def design(self, u: Array, derivative: int = 0) -> Array:
         """The dense design matrix (..., S, K) of the functions, or of their derivatives, at inputs u."""
+        return self.design_at(self.at(u), derivative)
+
+    @abstractmethod
+    def design_at(self, at: Any, derivative: int = 0) -> Array:
+        """The same at prepared inputs."""
+
+    def write_design(self, out: Array, at: Any, derivative: int = 0) -> None:
+        """Write the design matrix of prepared inputs (B, r, S) into the last columns of `out` (B, S, r, · + K)."""
+        design = np.moveaxis(self.design_at(at, derivative), -3, -2)
+        out[..., out.shape[-1] - design.shape[-1] :] = design
 
     @abstractmethod
     def normal_equations(

@@ -118,8 +118,8 @@ class PlacedNatural(PolygonPlacement):
     def value_and_slope(self, a: Array, at: Located) -> tuple[Array, Array]:
         return self.spline.value_and_slope(unfold(a, self.shares), at)
 
-    def design(self, u: Array, derivative: int = 0) -> Array:
-        return fold(self.spline.design(u, derivative), self.shares[..., None, :])
+    def design_at(self, at: Located, derivative: int = 0) -> Array:
+        return fold(self.spline.design_at(at, derivative), self.shares[..., None, :])
 
     def normal_equations(
         self, at: Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None

@@ -101,8 +101,8 @@ class PlacedOnRange(Placement):
             value[..., part] = (self.basis.functions(at[..., part], derivative) @ a[..., None])[..., 0]
         return value * self.unit(derivative)
 
-    def design(self, u: Array, derivative: int = 0) -> Array:
-        return self.basis.functions(self.at(u), derivative) * self.unit(derivative)[..., None]
+    def design_at(self, at: Array, derivative: int = 0) -> Array:
+        return self.basis.functions(at, derivative) * self.unit(derivative)[..., None]
 
     def normal_equations(
         self, at: Array, G: Array, R: Array | None, coupling: float, weight: Array | None = None

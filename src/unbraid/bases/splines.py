@@ -163,15 +163,25 @@ class PlacedSpline(PolygonPlacement):
     def value_and_slope(self, a: Array, at: kernel.Located) -> tuple[Array, Array]:
         return kernel.horner_with_slope(self.pieces(a), at)
 
-    def design(self, u: Array, derivative: int = 0) -> Array:
+    def design_at(self, at: kernel.Located, derivative: int = 0) -> Array:
+        dense = np.zeros((*at.t.shape, self.breakpoints.shape[-1] - 1 + self.degree))
+        kernel.write_basis(dense.reshape(-1, dense.shape[-1]), np.arange(at.t.size), self.functions(derivative), at)
+        return dense
+
+    def write_design(self, out: Array, at: kernel.Located, derivative: int = 0) -> None:
+        B, S, r, width = out.shape
+        K = self.breakpoints.shape[-1] - 1 + self.degree
+        out[..., width - K :] = 0.0
+        start, branch, sample = np.arange(B)[:, None, None], np.arange(r)[:, None], np.arange(S)
+        rows = (start * S + sample) * r + branch
+        kernel.write_basis(out.reshape(-1, width), rows, self.functions(derivative), at, width - K)
+
+    def functions(self, derivative: int) -> Array:
+        """The polynomial pieces of the basis functions, or of their derivatives."""
         M = self.value_pieces
         for _ in range(derivative):
             M = kernel.differentiate_basis(M, self.breakpoints)
-        values, first = kernel.basis(M, self.at(u))
-        dense = np.zeros((*u.shape, self.breakpoints.shape[-1] - 1 + self.degree))
-        columns = first[..., None] + np.arange(self.degree + 1)
-        np.put_along_axis(dense, columns, values, axis=-1)
-        return dense
+        return M
 
     def normal_equations(
         self, at: kernel.Located, G: Array, R: Array | None, coupling: float, weight: Array | None = None

@@ -150,7 +150,8 @@ def is_long(problem: Problem, request: Request) -> bool:
     sizes = Sizes.of(problem, request, rank)
     (n, m), K = sizes.sides, sizes.size
     step = 2 * sizes.searched * (rank * (m + K)) ** 2 + (rank * (n + m + K)) ** 3 // 3
-    sent = sizes.kind == "memory" and sizes.S * sizes.per_sample <= SENT
+    samples = sizes.S if request.rank == "auto" else sizes.searched
+    sent = sizes.kind == "memory" and samples * sizes.per_sample <= SENT
     return sent and fits * STEPS_OF_A_FIT * step > LONG
 
 

@@ -22,6 +22,7 @@ how w1_j and a_j share their scale. Its residual P_j^½ a_j w1_jᵀ is bilinear,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -47,12 +48,12 @@ class Moments:
     RR: Array
 
 
-def features(X: Array, by_direction: Array, design: Array) -> Array:
-    """[x · by_direction, design] as (B, S, r, m + K), from X (S, m), (B, S, r) and (B, r, S, K)."""
-    m, K = X.shape[1], design.shape[-1]
+def features(X: Array, by_direction: Array, K: int, write_design: Callable[[Array], None]) -> Array:
+    """[x · by_direction, design] as (B, S, r, m + K), from X (S, m) and (B, S, r); the design writes itself."""
+    m = X.shape[1]
     result = np.empty((*by_direction.shape, m + K))
     np.multiply(X[:, None, :], by_direction[..., None], out=result[..., :m])
-    result[..., m:] = np.moveaxis(design, -3, -2)
+    write_design(result)
     return result
 
 

@@ -224,13 +224,17 @@ def horner_with_slope(P: Array, at: Located) -> tuple[Array, Array]:
     return value, slope
 
 
-def basis(M: Array, at: Located) -> tuple[Array, IndexArray]:
-    """The d + 1 functions that do not vanish at each sample, and the index of the first.
+def write_basis(out: Array, rows: IndexArray, M: Array, at: Located, column: int = 0) -> None:
+    """Write the d + 1 functions that do not vanish at each sample into its row of `out` (·, ·), C-contiguous.
 
-    Returns values (..., S, d + 1) and first (..., S): the banded form of the design matrix.
+    Rows are of the shape of the samples, (..., S), or as many in one axis; the first function is in `column`.
     """
-    values = np.stack([horner(function, at) for function in M], axis=-1)
-    return values, at.interval % at.intervals
+    flat = out.reshape(-1)
+    where = (rows * out.shape[-1]).reshape(at.t.shape) + at.interval % at.intervals
+    where += column
+    for function in M:
+        flat[where] = horner(function, at)
+        where += 1
 
 
 def moments(at: Located, count: int, weight: Array | None = None) -> Array:

@@ -20,7 +20,7 @@ Functions that begin with `block_` look at one block of samples, and nearly all 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -339,12 +339,16 @@ def block_moments(block: Samples, at: BranchOutputs, means: Means, one_by_one: b
     slopes, values = kernel.no_sums(lead, p, branches), kernel.no_sums(lead, p, branches)
     features = np.zeros((lead, p, 1))
     bend = None if block.J is None else at.curvature
-    for part in even_blocks(block.size, feature_block_length(r * f)):
+    K, parts = f - X.shape[-1], even_blocks(block.size, feature_block_length(r * f))
+    for part in parts:
+        there = at.inputs.prepared if len(parts) == 1 else placement.at(u[..., part])
         if bend is not None:
-            phi = arrange(kernel.features(X[part], bend[:, part], placement.design(u[..., part], 1)))
+            slopes_of = partial(placement.write_design, at=there, derivative=1)
+            phi = arrange(kernel.features(X[part], bend[:, part], K, slopes_of))
             kernel.add_sums(slopes, times_roots(phi, roots, part), G[:, part])
         if block.F is not None:
-            psi = arrange(kernel.features(X[part], at.slopes[:, part], placement.design(u[..., part])))
+            values_of = partial(placement.write_design, at=there)
+            psi = arrange(kernel.features(X[part], at.slopes[:, part], K, values_of))
             psi = times_roots(psi, roots, part)
             kernel.add_sums(values, psi, R[:, part])
             features += times_roots(psi, roots, part).sum(axis=-2)[..., None]
