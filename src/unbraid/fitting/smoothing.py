@@ -35,11 +35,11 @@ from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run
-from unbraid.solvers.loop import AGAINST_A_RIVAL, LAP, TO_THE_END, Stopping
+from unbraid.solvers.loop import AGAINST_A_RIVAL, ALONE, Stopping
 from unbraid.solvers.smoothing_steps import SmoothingState, SmoothingSteps
 from unbraid.solvers.surroundings import Surroundings, count_equations
 
-STEPS, STEPS_ON_A_PATH = 60, 30
+STEPS, STEPS_ON_A_PATH = 120, 30
 """Steps while strengths are chosen, at most; and on a path of ranks, where no rest means branches too many."""
 STEPS_WITHOUT_ONE, STEPS_TO_FOLLOW = 40, 10
 """The same after a branch was left out; and steps before these, in which the others follow and strengths stay."""
@@ -268,19 +268,14 @@ class ChooseSmoothing:
         most: int,
         rival: float | None = None,
     ) -> Run:
-        """A run after steps that choose strengths; where these come to rest, what ran out before does not matter.
-
-        Where they do not, and hardly change anything any more, a valley is flat.
-        """
+        """A run after steps that choose strengths; where these come to rest, what ran out before does not matter."""
         tolerance = max(AT_REST / count_equations(steps.solver.samples), RESOLVED)
-        stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds)
+        stopping = Stopping(max_sweeps=most, tolerance=tolerance, max_seconds=self.polish.max_seconds, race=ALONE)
         if rival is not None:
             stopping = replace(stopping, race=AGAINST_A_RIVAL, rival=rival)
         [after] = session.loop(steps, begin, stopping, span)
         objective = float(steps.solver.objective(after.best)[0])
         status = run.status if after.status is Status.OUTRUN else after.status
-        if status is Status.OUT_OF_SWEEPS and is_flat(after):
-            status = Status.FLAT
         return replace(after, objective=objective, status=status, trace=join_traces(run, after))
 
     def settle(self, session: Session, found: Found) -> Found:
@@ -296,12 +291,6 @@ class ChooseSmoothing:
         if not np.isfinite(after.objective):
             return found
         return replace(found, runs=(after,), cut=cut, smoothing=Standing.of(steps, after.best).smoothing)
-
-
-def is_flat(run: Run) -> bool:
-    """Whether the objective of a run hardly changed in its last steps."""
-    last = run.trace.objective[-LAP - 1 :]
-    return len(last) > LAP and bool(np.abs(np.log(last / last[-1])).max() < TO_THE_END.flat)
 
 
 Choice = tuple[ChooseSmoothing, Found]

@@ -81,8 +81,10 @@ class Workers(ABC):
         The function is of a module, so that other processes can find it.
         """
         losses: Counter[int] = Counter()
-        pending = {self.submit(function, piece, shared): k for k, piece in enumerate(pieces)}
+        pending: dict[Future[Result], int] = {}
         try:
+            for k, piece in enumerate(pieces):  # Ctrl-C may come while they are handed out
+                pending[self.submit(function, piece, shared)] = k
             while pending and not enough():
                 for future in self.ended(pending):
                     k = pending.pop(future)

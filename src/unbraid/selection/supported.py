@@ -72,7 +72,8 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     ladder = (climb_with_helpers if spread else climb)(seen, quick, rngs, session)
     best, rank = ladder.best, ladder.rank
     assert best is not None
-    branches = supported_rank(best) if request.loss == "squared" and best.agreeing >= AGREEING else 0
+    found = best.status.converged and best.agreeing >= AGREEING and request.loss == "squared"
+    branches = supported_rank(best) if found else 0
     while best.status not in CUTS and branches != max(supported_rank(best), 1):  # a better search may support fewer
         branches = max(supported_rank(best), 1)
         final = replace(request, rank=branches)

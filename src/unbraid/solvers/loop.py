@@ -60,6 +60,8 @@ TO_THE_END = Rules(1e-3, 2, at_rest=True)
 """Where the race is the end: what is still to be gained is not worth waiting for."""
 ROUGHLY = Rules(5e-3, 1, at_rest=False)
 """Where the winner goes on, in another basis."""
+ALONE = Rules(1e-3, 3, at_rest=True)
+"""Where there is nobody else: what is still to be gained is not worth waiting for."""
 AGAINST_A_RIVAL = Rules(0.0, 1, at_rest=True, in_time=True)
 """Where a start goes on for as long as it may still catch up with what there is."""
 
