@@ -32,6 +32,9 @@ LADDER: tuple[Basis, ...] = (BSpline(df=6), BSpline(df=12))
 """The basis of the search, and those on the way to the one that was asked for: as far as they are smaller."""
 NEIGHBOURS_PER_UNKNOWN = 3
 """Neighbours of a local linear fit, per unknown of it."""
+POLISHED = 8
+"""How many starts are polished with few degrees of freedom at least: it takes little time, and two that agree on rough
+slopes may agree on a poor minimum."""
 LIFTED = 2
 """How many fits go on to the next basis."""
 
@@ -54,7 +57,7 @@ class SearchValues:
             if found.cut is None and self.rngs[k :: len(SLOPES)]:
                 found = session.run(partial(self.search, coarse, k, slopes), found)
         found = session.run(MeasureAnew(coarse), found)
-        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGHLY)], found)
+        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGHLY, POLISHED)], found)
         starts = found.runs
         for basis in further:
             finer = replace(self.solver, basis=basis)

@@ -29,6 +29,8 @@ AGREEMENT, AS_GOOD, AS_GOOD_ROUGHLY = 1e-3, 1e-2, 5e-2
 """Two polished starts whose objectives differ by less than this share of themselves have found the same minimum; where
 valleys are flat, by less than the second share, or the third where the race was a rough one: then another one is not
 worth the search."""
+IN_A_VALLEY = 50
+"""Steps of a rough race after which a start that gains little is in a valley; sooner, it is at a minimum."""
 SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum, or at it but
 for the places of their knots."""
@@ -58,6 +60,7 @@ class PolishStarts:
     solver: GaussNewton
     settings: Polish
     race: Rules = TO_THE_END
+    at_least: int = 0
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Round after round, of several groups each, which workers polish at the same time."""
@@ -76,10 +79,9 @@ class PolishStarts:
         return found
 
     def is_enough(self, found: Found) -> bool:
-        """Whether one run is exact, or another one agrees with the best."""
-        return is_enough(
-            [run for run in found.runs if run.finished], AS_GOOD_ROUGHLY if self.race == ROUGHLY else AS_GOOD
-        )
+        """Whether there are as many as there should be, and one is exact, or another one agrees with the best."""
+        finished = [run for run in found.runs if run.finished]
+        return len(finished) >= self.at_least and is_enough(finished, rough=self.race == ROUGHLY)
 
     def group_size(self, found: Found) -> int:
         """How many runs are polished as one batch."""
@@ -291,23 +293,29 @@ def angle_between(one: Run, other: Run) -> float:
     return float(direction_angles(*(finite_or_zero(run.best.W0[0]) for run in (one, other))).max())
 
 
-def is_enough(runs: Sequence[Run], as_good: float) -> bool:
+def is_enough(runs: Sequence[Run], rough: bool) -> bool:
     """Whether one run is exact, or another one agrees with the best."""
     best, *others = sorted(runs, key=lambda run: run.objective)
-    return best.objective < EXACT_OBJECTIVE or any(confirms(one, best, as_good) for one in others)
+    return best.objective < EXACT_OBJECTIVE or any(confirms(one, best, rough) for one in others)
 
 
-def confirms(run: Run, best: Run, as_good: float) -> bool:
+def confirms(run: Run, best: Run, rough: bool) -> bool:
     """Whether a run has found the same minimum as the best, or was on its way there.
 
-    By the objective (where valleys are flat, within the share `as_good`), by that and directions, or, where it left a
-    race for being on its way there, by directions.
+    By the objective, by that and directions, or, where it left a race for being on its way there, by directions.
     """
     if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
         return True
-    slow = (Status.FLAT, Status.JOINED)
-    share = as_good if best.status in slow and run.status in slow else AGREEMENT
+    share = AGREEMENT
+    if in_a_valley(run, rough) and in_a_valley(best, rough):
+        share = AS_GOOD_ROUGHLY if rough else AS_GOOD
     return run.objective <= (1.0 + share) * best.objective or are_alike(best, run)
+
+
+def in_a_valley(run: Run, rough: bool) -> bool:
+    """Whether a polished run ended in a flat valley."""
+    steps = run.trace.sweeps - (run.trace.search or 0)
+    return run.status in (Status.FLAT, Status.JOINED) and (not rough or steps >= IN_A_VALLEY)
 
 
 def continue_run(search: Run, polished: Run) -> Run:
