@@ -1,12 +1,14 @@
 """How long people wait: an earlier version and this one, alternating, on the same data; time and what was found.
 
-    python benchmarks/waiting.py OTHER [seeds] [case …]
+    python benchmarks/waiting.py OTHER [seeds] [--jobs=N] [case …]
 
 OTHER is a checkout of the version to compare with (`git worktree add ../other COMMIT`), which runs in the environment
 of this one. Every fit has a process of its own; what is timed is the fit alone, wall clock and CPU. A row is a case:
 medians over the seeds of seconds and of their ratio; then the ratio of what was found, median and worst: of the
 objective where B-splines were asked for, and otherwise of the variance that the score of a smoothed fit stands for
-(`fit.smoothing.score`), less being better; last, the same of errors on fresh points (worst output).
+(`fit.smoothing.score`), less being better; last, the same of errors on fresh points (worst output). Where helper
+processes are used they have begun before the clock starts, as they have in all fits of a session but the first; CPU is
+that of the process that asks. `--jobs=1`: this version without them.
 
 Cases: f_trig; engine-like; wing weight with B-splines and with the default; sines; values alone; wide ones, after a
 random network of layers 80-60-40-10; `rank="auto"`, true rank 4. Then, for this version, evaluation against NumPy's
@@ -15,6 +17,7 @@ sine.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -143,33 +146,46 @@ CASES: dict[str, Callable[[int], Task]] = {
 }
 
 
-def measure(case: str, seed: int) -> dict[str, float]:
-    """One fit in this process."""
+def measure(case: str, seed: int, jobs: int | None) -> dict[str, float]:
+    """One fit in this process; versions of one process know no `jobs`."""
     import unbraid as ub
 
     task = CASES[case](seed)
     ub.decouple(ub.datasets.trig(S=40, rng=0)[0], 1, starts=1, rng=0)  # what is imported late is not waited for
+    knows = "jobs" in inspect.signature(ub.decouple).parameters
+    settings = {**task.settings, "jobs": jobs} if knows else task.settings
+    if knows and jobs != 1:
+        begin_helpers()
     began, cpu = time.perf_counter(), time.process_time()
-    fit = ub.decouple(task.problem, task.rank, rng=seed, **task.settings)
+    fit = ub.decouple(task.problem, task.rank, rng=seed, **settings)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     found = fit.objective if fit.smoothing is None or task.settings else float(np.exp(fit.smoothing.score))
     error = float(ub.metrics.output_errors(task.fresh.F, fit.model(task.fresh.X)).max())
     return {"seconds": seconds, "cpu": cpu, "found": found, "error": error, "rank": fit.model.rank}
 
 
-def measured_in(source: Path, case: str, seed: int) -> dict[str, float]:
+def begin_helpers() -> None:
+    """Have as many helper processes begin as there are cores, and wait for them."""
+    from unbraid.runtime.helpers import IDLE, Helpers, cores
+
+    with Helpers(cores()):
+        for helper in IDLE:
+            helper.wait()
+
+
+def measured_in(source: Path, case: str, seed: int, jobs: str) -> dict[str, float]:
     """One fit of the version whose package is in a folder, in a process of its own."""
-    words = [sys.executable, __file__, "--one", case, str(seed)]
+    words = [sys.executable, __file__, "--one", case, str(seed), jobs]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def compare(case: str, other: Path, seeds: int) -> str:
+def compare(case: str, other: Path, seeds: int, jobs: str) -> str:
     """The row of a case."""
     here = Path(__file__).parent.parent / "src"
-    pairs = [(measured_in(other / "src", case, s), measured_in(here, case, s)) for s in range(seeds)]
+    pairs = [(measured_in(other / "src", case, s, jobs), measured_in(here, case, s, jobs)) for s in range(seeds)]
     times = np.array([[one["seconds"] for one in pair] for pair in pairs])
     cpu = np.median([[one["cpu"] for one in pair] for pair in pairs], axis=0)
     found = np.array([max(b["found"], 1e-24) / max(a["found"], 1e-24) for a, b in pairs])
@@ -211,19 +227,20 @@ def evaluation() -> None:
 def main() -> None:
     """Compare, or measure one fit for the process that compares."""
     if sys.argv[1:2] == ["--one"]:
-        case, seed = sys.argv[2:4]
-        print(json.dumps(measure(case, int(seed))))
+        case, seed, jobs = sys.argv[2:5]
+        print(json.dumps(measure(case, int(seed), int(jobs) if jobs else None)))
         return
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    other, *words = sys.argv[1:]
+    jobs = next((word.removeprefix("--jobs=") for word in sys.argv if word.startswith("--jobs=")), "")
+    other, *words = [word for word in sys.argv[1:] if not word.startswith("--jobs=")]
     seeds = int(words.pop(0)) if words and words[0].isdigit() else 10
     heads = {"case": -14, "before s": 8, "now s": 8, "faster": 7, "CPU s": 9, "now": 7, "found": 9, "worst": 8}
     print(
         "".join(f"{name:{'<' if width < 0 else '>'}{abs(width)}}" for name, width in heads.items()), "  error   worst"
     )
     for case in words or CASES:
-        print(compare(case, Path(other), seeds), flush=True)
+        print(compare(case, Path(other), seeds, jobs), flush=True)
     evaluation()
 
 
