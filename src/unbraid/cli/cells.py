@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from unbraid.cli.bars import bar, task_bar
 from unbraid.cli.errors import kept_on_interrupt
 from unbraid.cli.output import say
 from unbraid.runtime.files import make_folder
+from unbraid.runtime.helpers import cores
 from unbraid.studies.tasks import Rows, Task, run_tasks
 
 
@@ -38,7 +38,7 @@ def run_cells(
     cells = make_folder(output / "cells")  # refused before the work where that fails
     kept = count_kept(tasks, cells)
     with cells_kept(tasks, cells), task_bar(title) as callback:
-        here = 1 if scheduler is not None else jobs or os.cpu_count() or 1
+        here = 1 if scheduler is not None else jobs or cores()
         done = run_tasks(tasks, cells, here, callback, scheduler)
     return done, kept
 

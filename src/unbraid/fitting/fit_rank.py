@@ -173,9 +173,9 @@ class Setup:
         if stays_put(searched.samples):  # there is nothing to be seen of the branches, and nothing to smooth
             few = replace(polish.stopping, max_sweeps=min(FEW_STEPS, polish.stopping.max_sweeps))
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
-        race = ROUGHLY if self.case.request.basis_used.smoothing_open else TO_THE_END
-        stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
+        race = ROUGHLY if basis.smoothing_open else TO_THE_END
+        stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             choice = Open(self.case.request.basis_open, coupling_open, self.fewer)

@@ -17,7 +17,7 @@ from unbraid.errors import MissingDependencyError, SettingError, TaskError
 from unbraid.runtime import cluster_waits
 from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, loss_errors, within
 from unbraid.runtime.interrupts import Result
-from unbraid.runtime.workers import Shared, Workers
+from unbraid.runtime.workers import Crew, Shared
 from unbraid.version import __version__
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def sizeof(value: Any) -> int:
     return int(sum(bytes_of(part) for part in parts))
 
 
-class ClusterWorkers(Workers):
+class ClusterWorkers(Crew):
     """The workers of a cluster, by its client or the address of its scheduler.
 
     On Ctrl-C what waits is cancelled; pieces that have begun go on to their ends, and what they find is dropped.

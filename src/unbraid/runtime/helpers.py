@@ -16,19 +16,16 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from unbraid.errors import check_whole
 from unbraid.runtime.interrupts import Result
 from unbraid.runtime.memory import CONTROL
 from unbraid.runtime.process import import_scipy
 from unbraid.runtime.workers import Shared, Workers, do_here, end_with_parent, workers_for
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 IDLE_SECONDS = 60.0
 """After so long without work a helper leaves."""
@@ -40,8 +37,6 @@ sys.path[:] = pickle.load(sys.stdin.buffer)
 from unbraid.runtime.helpers import serve
 serve()
 """
-
-
 READY = b"ready"
 """The first that comes from a helper."""
 
@@ -129,7 +124,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Helpers(Workers):
-    """`jobs` processes: the one that asks, and helpers."""
+    """`jobs` processes: the one that asks, and helpers, which take pieces from the front whenever they are free."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -145,16 +140,6 @@ class Helpers(Workers):
             IDLE.append(Helper())
         return self
 
-    def submit(
-        self, function: Callable[..., Result], piece: tuple[Any, ...], shared: Shared[Any] | None
-    ) -> Future[Result]:
-        """Not this way: `each` shares pieces out."""
-        raise NotImplementedError
-
-    def ended(self, pending: Collection[Future[Result]]) -> Collection[Future[Result]]:
-        """Not this way: `each` shares pieces out."""
-        raise NotImplementedError
-
     def each(
         self,
         function: Callable[..., Result],
@@ -163,10 +148,7 @@ class Helpers(Workers):
         shared: Shared[Any] | None = None,
         enough: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Call the function with each piece, and `enter` number and result as they come, until there are enough.
-
-        This process takes pieces from the front as they come, and so do helpers; what these lay down comes back.
-        """
+        """Share pieces out: what helpers cannot do, or lay down, comes back to this process."""
         share = Share(function, pieces, shared, enter, enough)
         share.begin(min(self.jobs, len(pieces)) - 1)
         token = SHARE.set(share)
@@ -323,7 +305,6 @@ def serve() -> None:
             try:
                 busy = True
                 answer = Answer("done", do_here(function, piece, None if shared is None else Shared(shared)))
-                busy = False
             except KeyboardInterrupt:
                 answer = Answer("unread", None)
             except BaseException as error:

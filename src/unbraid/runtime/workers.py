@@ -42,13 +42,43 @@ class Workers(ABC):
     Leaving the `with` block by an exception, such as Ctrl-C, ends what they have begun, as far as that can be.
     """
 
-    losses: ClassVar[tuple[type[BaseException], ...]] = ()
-    """Errors of a piece that was lost with its worker, and can be done again."""
-
     @property
     @abstractmethod
     def count(self) -> int:
         """How many pieces they do at the same time, by now."""
+
+    @abstractmethod
+    def each(
+        self,
+        function: Callable[..., Result],
+        pieces: Sequence[tuple[Any, ...]],
+        enter: Callable[[int, Result], object],
+        shared: Shared[Any] | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Call the function with each piece, and `enter` number and result as they come, until there are enough.
+
+        The function is of a module, so that other processes can find it.
+        """
+
+    def lost(self) -> frozenset[str]:
+        """Those that were lost on the way, and whose work others have done again, by their addresses."""
+        return frozenset()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(  # noqa: B027 - some have nothing to end
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+
+class Crew(Workers):
+    """Workers that are handed all pieces at once, and tell by futures which have ended."""
+
+    losses: ClassVar[tuple[type[BaseException], ...]] = ()
+    """Errors of a piece that was lost with its worker, and can be done again."""
 
     @abstractmethod
     def submit(
@@ -64,10 +94,6 @@ class Workers(ABC):
         """Raise where something that was lost for so many times is not worth another try: here, at once."""
         raise error
 
-    def lost(self) -> frozenset[str]:
-        """Those that were lost on the way, and whose work others have done again, by their addresses."""
-        return frozenset()
-
     def each(
         self,
         function: Callable[..., Result],
@@ -76,10 +102,7 @@ class Workers(ABC):
         shared: Shared[Any] | None = None,
         enough: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Call the function with each piece, and `enter` number and result as they come, until there are enough.
-
-        The function is of a module, so that other processes can find it.
-        """
+        """Hand all pieces out, and what was lost with a worker once more; those that are left over are cancelled."""
         losses: Counter[int] = Counter()
         pending: dict[Future[Result], int] = {}
         try:
@@ -100,14 +123,6 @@ class Workers(ABC):
             for future in pending:
                 future.cancel()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(  # noqa: B027 - some have nothing to end
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        pass
-
 
 def workers_for(jobs: int, client: Any = None) -> Workers | None:
     """Those of a cluster where a client is given, so many processes otherwise; None: all is done in this process."""
@@ -127,7 +142,7 @@ def do_here(function: Callable[..., Result], piece: tuple[Any, ...], shared: Sha
         return function(*piece) if shared is None else function(shared.value, *piece)
 
 
-class Processes(Workers):
+class Processes(Crew):
     """Workers that are processes of this machine, `jobs` of them."""
 
     def __init__(self, jobs: int) -> None:

@@ -68,7 +68,7 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
     quick = replace(request, starts=max(1, request.starts // 2), loss="squared")
     seen = screened(problem) if request.loss == "huber" else problem
     rngs = session.rng.spawn(most_branches(problem))
-    spread = isinstance(session.workers, Helpers) and isinstance(problem.X, np.ndarray)
+    spread = isinstance(session.workers, Helpers) and problem.in_memory
     ladder = (climb_with_helpers if spread else climb)(seen, quick, rngs, session)
     best, rank = ladder.best, ladder.rank
     assert best is not None
