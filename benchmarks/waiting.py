@@ -165,9 +165,10 @@ def measure(case: str, seed: int, jobs: int | None) -> dict[str, float]:
 
 
 def begin_helpers() -> None:
-    """Have as many helper processes begin as there are cores, and wait for them."""
-    from unbraid.runtime.helpers import IDLE, Helpers, cores
+    """Have as many helper processes begin as there are cores, as after other fits, and wait for them."""
+    from unbraid.runtime.helpers import DEMAND, IDLE, LONG, Helpers, cores
 
+    DEMAND.gains(LONG)
     with Helpers(cores()):
         for helper in IDLE:
             helper.wait()

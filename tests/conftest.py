@@ -36,6 +36,14 @@ def ctrl_c_is_heard() -> None:
 
 
 @pytest.fixture(autouse=True)
+def nothing_was_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a fit has helpers hangs on what its process was asked for so far: for each test it is a new one."""
+    from unbraid.runtime import helpers
+
+    monkeypatch.setattr(helpers, "DEMAND", helpers.Demand())
+
+
+@pytest.fixture(autouse=True)
 def no_picture_left_open() -> Iterator[None]:
     """Figures that a test made go with it."""
     yield

@@ -10,17 +10,14 @@ import numpy as np
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
-from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
-from unbraid.fitting.memory_plan import is_long
+from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
 from unbraid.fitting.robust import fit_with_loss
-from unbraid.fitting.session import Session
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
-from unbraid.runtime.helpers import helpers_for, told_of
 from unbraid.runtime.progress import Callback
 from unbraid.selection.select import fit_best_rank
 from unbraid.selection.supported import fit_supported_rank
@@ -133,9 +130,8 @@ def decouple(
         max_memory=max_memory,
     )
     check_fit(problem, request)
-    workers = helpers_for(jobs, client, checkpoint is None and is_long(problem, request))
-    journal = journal_at(checkpoint, problem, rng, {**request.settings(), **told_of(workers, client)})
-    with Session.open(journal, rng, callback, workers) as session:
+    running = RunSettings(rng, jobs, client, callback, checkpoint)
+    with running.open(problem, request, request.settings()) as session:
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
             return find(problem, request, session)

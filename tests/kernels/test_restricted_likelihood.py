@@ -16,24 +16,27 @@ PENALISED = even_coordinates(9, 3).spread_over((2,)).penalties
 K = 12
 
 
+PLACES = 2 + np.arange(2 * K).reshape(2, K)
+"""Where the coefficients of each branch are among the unknowns."""
+
+
 def regression(seed: int, rows: int = 150, noise: float = 0.3) -> tuple[Array, Array]:
-    """Two branches of K coefficients each, one of them without any influence, and two unknowns more."""
+    """Two unknowns, and behind them two branches of K coefficients each, one of which has no influence."""
     rng = np.random.default_rng(seed)
     D = rng.standard_normal((rows, 2 * K + 2))
-    truth = np.concatenate([rng.standard_normal(K), np.zeros(K), rng.standard_normal(2)])
+    truth = np.concatenate([rng.standard_normal(2), rng.standard_normal(K), np.zeros(K)])
     return D, D @ truth + noise * rng.standard_normal(rows)
 
 
 def expansion(D: Array, y: Array, strengths: Array) -> Expansion:
     """The regression at its penalised minimum."""
-    places = np.arange(2 * K).reshape(2, K)
     C = PENALISED.stacked(strengths)
     V = D.T @ D
-    for j in range(2):
-        V[np.ix_(places[j], places[j])] += C[j].T @ C[j]
+    for j, own in enumerate(PLACES):
+        V[np.ix_(own, own)] += C[j].T @ C[j]
     x = np.asarray(np.linalg.solve(V, D.T @ y), dtype=np.float64)
     misfit = float(np.sum((y - D @ x) ** 2))
-    return Expansion(D.T @ D, misfit, float(len(y)), places, x[: 2 * K].reshape(2, K), PENALISED)
+    return Expansion(D.T @ D, misfit, float(len(y)), x[PLACES], PENALISED)
 
 
 def after_updates(D: Array, y: Array, times: int) -> tuple[Expansion, Array]:
@@ -48,9 +51,9 @@ def after_updates(D: Array, y: Array, times: int) -> tuple[Expansion, Array]:
 def deviance_of(D: Array, y: Array, strengths: Array) -> float:
     """Minus twice the restricted log-likelihood of y = X b + Z c + noise, c standard normal, with σ² profiled out."""
     C = PENALISED.stacked(strengths)
-    random, fixed = [], [D[:, 2 * K :]]
+    random, fixed = [], [D[:, :2]]
     for j in range(2):
-        own = D[:, j * K : (j + 1) * K]
+        own = D[:, PLACES[j]]
         _, sizes, rows = np.linalg.svd(C[j])
         kept = sizes > 1e-12 * sizes[0]
         random.append(own @ rows[: len(sizes)][kept].T / sizes[kept])
@@ -81,7 +84,7 @@ def test_freedom_is_the_trace_of_what_makes_fits_of_data(seed: int) -> None:
     fit = expansion(D, y, strengths)
     known = condition(fit, strengths)
     C, V = PENALISED.stacked(strengths), D.T @ D
-    for j, own in enumerate(fit.places):
+    for j, own in enumerate(PLACES):
         V[np.ix_(own, own)] += C[j].T @ C[j]
     hat = D @ np.linalg.solve(V, D.T)
     assert known.freedom.sum() == pytest.approx(np.trace(hat), rel=1e-6)
@@ -105,7 +108,7 @@ def test_updates_lead_to_the_greatest_likelihood(seed: int) -> None:
 def test_what_data_do_not_support_uses_no_freedom(seed: int) -> None:
     D, y = regression(seed)
     fit, strengths = after_updates(D, y, 100)
-    used = condition(fit, strengths).freedom[: 2 * K].reshape(2, K).sum(axis=-1)
+    used = condition(fit, strengths).freedom[PLACES].sum(axis=-1)
     assert used[0] > 8.0
     assert used[1] < 4.0  # the constant, which no penalty sees, and what noise looks like
 
@@ -118,9 +121,9 @@ def test_exact_data_are_fitted_exactly() -> None:
 
 def test_strengths_stay_within_bounds_where_a_branch_has_no_influence() -> None:
     D, y = regression(1)
-    D[:, K : 2 * K] = 0.0
+    D[:, PLACES[1]] = 0.0
     strengths = np.ones((2, 3))
-    fit = Expansion(D.T @ D, 1.0, len(y), np.arange(2 * K).reshape(2, K), np.zeros((2, K)), PENALISED)
+    fit = Expansion(D.T @ D, 1.0, len(y), np.zeros((2, K)), PENALISED)
     for _ in range(50):
         strengths = update(fit, strengths, condition(fit, strengths))
     assert np.isfinite(strengths).all()

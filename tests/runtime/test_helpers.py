@@ -71,17 +71,27 @@ def test_the_piece_of_a_helper_that_is_gone_is_done_here() -> None:
     assert all(helper.there for helper in IDLE)
 
 
-def test_helpers_are_for_work_that_is_worthwhile_and_alone() -> None:
-    assert helpers_for(1, None, worthwhile=True) is None
-    assert helpers_for(None, None, worthwhile=False) is None
-    assert isinstance(helpers_for(3, None, worthwhile=False), Helpers)
+def test_helpers_are_for_work_that_is_long_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "DEMAND", helpers.Demand())
+    monkeypatch.setattr(helpers, "cores", lambda: 2)
+    assert helpers_for(1, None, 1e12) is None
+    assert helpers_for(None, None, 0.0) is None
+    assert isinstance(helpers_for(3, None, 0.0), Helpers)
     with pytest.raises(SettingError, match="jobs must be"):
-        helpers_for(0, None, worthwhile=True)
+        helpers_for(0, None, 1e12)
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(helpers_for(None, None, worthwhile=True)))
+    thread = threading.Thread(target=lambda: found.append(helpers_for(None, None, 1e12)))
     thread.start()
     thread.join()
     assert found == [None]
+    assert isinstance(helpers_for(None, None, 1e12), Helpers)
+
+
+def test_helpers_begin_when_several_fits_together_are_long() -> None:
+    demand = helpers.Demand()
+    some = helpers.LONG / 3
+    assert [demand.gains(some) for _ in range(5)] == [False, False, False, True, True]
+    assert not demand.gains(helpers.SMALL)
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,9 @@ def test_a_loss_is_what_the_quadratic_model_loses_without_a_branch() -> None:
     [part] = around.parts
     V = part.N.copy()
     C = part.penalties.stacked(around.strengths)
-    V[part.places[:, :, None], part.places[:, None, :]] += C.mT @ C
-    for j, places in enumerate(part.places):
+    every = np.arange(len(V))[part.others :].reshape(part.a.shape)
+    V[every[:, :, None], every[:, None, :]] += C.mT @ C
+    for j, places in enumerate(every):
         others = np.setdiff1d(np.arange(len(V)), places)
         change = np.zeros(len(V))
         change[places] = -part.a[j]

@@ -168,9 +168,12 @@ class SampleSet(ABC):
 
     @cached_property
     def norm(self) -> Array:
-        """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0."""
-        square = self.jacobian_norm if self.has_jacobians or not self.has_values else self.centred.values_norm
-        return np.where(square > 0.0, square, 1.0)
+        """What objectives are measured in: ‖J‖², or without Jacobians ‖F - mean F‖²; 1 where that is 0, or rounding."""
+        if self.has_jacobians or not self.has_values:
+            square, rounding = self.jacobian_norm, np.zeros(())
+        else:
+            square, rounding = self.centred.values_norm, 1e-26 * self.values_norm
+        return np.where(square > rounding, square, 1.0)
 
     @cached_property
     def entries(self) -> Entries:

@@ -52,10 +52,11 @@ class Units:
         x_scale = positive(spread, otherwise=np.maximum(1.0, CONSTANT_SHARE * far), noise=far)
         if problem.J is not None:
             total, count = problem.sum(row_squares, x_scale)
-            f_scale = np.sqrt(total / np.maximum(count, np.finfo(float).tiny))
+            f_scale, rounded = np.sqrt(total / np.maximum(count, np.finfo(float).tiny)), np.zeros(problem.n)
         else:
-            f_scale = np.sqrt(variance(problem, mean(problem, outputs), outputs))
-        return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=0.0))
+            rounded = mean(problem, outputs)
+            f_scale = np.sqrt(variance(problem, rounded, outputs))
+        return cls(center, x_scale, positive(f_scale, otherwise=1.0, noise=np.abs(rounded)))
 
 
 def held_by_bulk(problem: Problem, spread: Array) -> Array:

@@ -8,6 +8,7 @@ smooth surrogate; the best that differ are then polished with more, and so on up
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,9 +20,12 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
 from unbraid.fitting.search import SearchStarts
-from unbraid.fitting.session import Found, Session, sort_runs
+from unbraid.fitting.session import Found, Session, cut_of, session_elsewhere, sort_runs, time_of_day
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
+from unbraid.results.outcome import Status
+from unbraid.runtime.process import single_blas_thread
+from unbraid.runtime.workers import Shared
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Run
 from unbraid.solvers.loop import ROUGHLY
@@ -53,9 +57,13 @@ class SearchValues:
         assert self.method.polish is not None
         first, *further = [basis for basis in LADDER if basis.size < self.solver.basis.size] or [self.solver.basis]
         coarse = replace(self.solver, basis=first)
-        for k, slopes in enumerate(SLOPES):
-            if found.cut is None and self.rngs[k :: len(SLOPES)]:
-                found = session.run(partial(self.search, coarse, k, slopes), found)
+        sources = [k for k in range(len(SLOPES)) if self.rngs[k :: len(SLOPES)]]
+        if session.workers is not None and len(sources) > 1 and session.engaged() == len(sources):
+            found = session.run(partial(self.search_by_workers, coarse, sources), found)
+        else:
+            for k in sources:
+                if found.cut is None:
+                    found = session.run(partial(self.search, coarse, k), found)
         found = session.run(MeasureAnew(coarse), found)
         found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGHLY, POLISHED)], found)
         starts = found.runs
@@ -64,13 +72,30 @@ class SearchValues:
             found = session.run_all([Refine(finer), PolishStarts(finer, self.method.polish, ROUGHLY)], found)
         return replace(Refine(self.solver)(session, found), starts=starts)
 
-    def search(self, solver: GaussNewton, k: int, slopes: SlopeSource, session: Session, found: Found) -> Found:
-        """Every so many of the starts, through the method's sweeps on slopes from the values."""
-        samples = with_slopes(solver.samples, self.method, slopes)
+    def search(self, solver: GaussNewton, k: int, session: Session, found: Found) -> Found:
+        """Every so many of the starts, through the method's sweeps on the k-th slopes from the values."""
+        samples = with_slopes(solver.samples, self.method, SLOPES[k])
         search = self.method.solver(samples, solver.basis, solver.projection)
         rngs = self.rngs[k :: len(SLOPES)]
         more = SearchStarts(search, self.rank, rngs, self.method.stopping)(session, Found())
         return replace(more, runs=(*found.runs, *more.runs))
+
+    def search_by_workers(self, solver: GaussNewton, sources: Sequence[int], session: Session, found: Found) -> Found:
+        """All starts, those of each source of slopes by a worker of its own."""
+        began = time_of_day(session.began)
+        pieces = [(self.method, self.rank, self.rngs, k, began) for k in sources]
+        results = session.map_until_interrupted(search_values_elsewhere, pieces, Shared(solver))
+        runs = [run for k in sorted(results) for run in results[k]]
+        return Found(tuple(runs), cut=Status.INTERRUPTED if len(results) < len(pieces) else cut_of(runs))
+
+
+def search_values_elsewhere(
+    solver: GaussNewton, method: Method, rank: int, rngs: Sequence[np.random.Generator], k: int, began: float
+) -> tuple[Run, ...]:
+    """The starts on the k-th slopes wherever there is a worker, which may be this process: it sees a copy of `rngs`."""
+    with single_blas_thread():
+        stage = SearchValues(solver, method, rank, deepcopy(rngs))
+        return stage.search(solver, k, session_elsewhere(began), Found()).runs
 
 
 @dataclass(frozen=True)

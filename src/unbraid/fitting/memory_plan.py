@@ -136,25 +136,6 @@ class Sizes:
         return (self.n, self.m) if self.compressed is None else self.compressed
 
 
-LONG = 10**9
-"""Multiplications of a fit from which on other processes gain more than it takes to begin them."""
-STEPS_OF_A_FIT, FITS_OF_A_PATH, BRANCHES_OF_A_PATH = 100, 10, 4
-"""Steps of single starts in a usual fit; where the rank is to be found, how many fits, and of how many branches."""
-SENT = 1 << 23
-"""Numbers in the samples up to which other processes are sent them: 64 MB."""
-
-
-def is_long(problem: Problem, request: Request) -> bool:
-    """Whether a fit takes so long that it is worth having other processes, and its samples can be sent to them."""
-    fits, rank = (FITS_OF_A_PATH, BRANCHES_OF_A_PATH) if request.rank == "auto" else (1, request.rank_used)
-    sizes = Sizes.of(problem, request, rank)
-    (n, m), K = sizes.sides, sizes.size
-    step = 2 * sizes.searched * (rank * (m + K)) ** 2 + (rank * (n + m + K)) ** 3 // 3
-    samples = sizes.S if request.rank == "auto" else sizes.searched
-    sent = sizes.kind == "memory" and samples * sizes.per_sample <= SENT
-    return sent and fits * STEPS_OF_A_FIT * step > LONG
-
-
 class Need(NamedTuple):
     """One thing that takes memory: when, how many bytes, and what makes it smaller."""
 

@@ -1,7 +1,7 @@
 """The first stage: random starts, or a given model, through a method's sweeps.
 
-Starts are batched where the samples are few, and run one after another where they are many; workers are given whole
-batches. The result depends neither on how starts are batched, nor on who runs them.
+Starts are batched where the samples are few, and run one after another where they are many; workers are given even
+shares of them. The result depends neither on how starts are batched, nor on who runs them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class SearchStarts:
 
     def __call__(self, session: Session, found: Found) -> Found:
         """Runs of all starts; where something cuts them short, of those that had begun by then."""
-        every = list(batches(len(self.rngs), self.batch_size))
-        if session.workers is not None and len(every) > 1 and isinstance(self.solver.samples, Samples):
+        spread = session.workers is not None and len(self.rngs) > 1 and isinstance(self.solver.samples, Samples)
+        every = shares(len(self.rngs), self.batch_size, session.engaged() if spread else 1)
+        if spread and len(every) > 1:
             return session.run(partial(self.spread, every), found)
         for batch in every:
             if found.cut is None:
@@ -145,6 +146,16 @@ def samples_to_search(samples: SampleSet, method: Method) -> SampleSet:
     if isinstance(samples, Samples):
         samples = samples.as_filled(method.weighted)
     return samples if method.values else samples.without_values()
+
+
+def shares(starts: int, size: int, workers: int) -> list[range]:
+    """The numbers of starts in even batches of about a size, or less where there are workers for more of them.
+
+    Two at least, where a batch may hold two: one alone is rounded in another way.
+    """
+    most = starts if size == 1 else max(1, starts // 2)
+    count = min(most, max(workers, -(-starts // size)))
+    return [range(starts * k // count, starts * (k + 1) // count) for k in range(count)]
 
 
 def batches(count: int, size: int) -> Iterator[range]:

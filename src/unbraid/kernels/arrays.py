@@ -20,6 +20,8 @@ BRANCH_ENTRIES = 1 << 16
 ones calls take much time."""
 LEAST_BLOCK = 256
 """Samples in such a block at least: below, calling takes longer than computing."""
+PRODUCT_BLOCK = 512
+"""Samples in a block of many features at least: below, adding products takes longer than computing them."""
 
 
 def spread_out(samples: int, most: int) -> IndexArray:
@@ -47,7 +49,7 @@ def feature_block_length(features: int) -> int:
     Of so many that four arrays of them stay in the cache, unless that were few: the product, of the square of the
     features, is read and written once a block.
     """
-    return max(1, TEMPORARY_ENTRIES // (4 * features), min(LEAST_BLOCK, features))
+    return max(1, TEMPORARY_ENTRIES // (4 * features), min(PRODUCT_BLOCK, features))
 
 
 def even_blocks(samples: int, length: int) -> list[slice]:

@@ -36,7 +36,7 @@ class Moments:
     """Sums over samples that the normal matrix is made of; f = m + K features a branch.
 
     phi_phi (B, r f, r f) = ⟨φ, φ⟩, phi_g (B, r f, r) = ⟨φ, g'⟩, GG (B, r, r) = ⟨g', g'⟩, and
-    psi_psi (B, r f, r f) = λ ⟨ψ, ψ⟩, psi_r (B, r f, r) = λ ⟨ψ, g⟩, RR (B, r, r) = λ ⟨g, g⟩.
+    psi_psi (B, r f, r f) = ⟨ψ, ψ⟩, psi_r (B, r f, r) = ⟨ψ, g⟩, RR (B, r, r) = ⟨g, g⟩, which λ multiplies.
     Absent data leave zeros.
     """
 
@@ -46,6 +46,7 @@ class Moments:
     psi_psi: Array
     psi_r: Array
     RR: Array
+    coupling: float
 
 
 def features(X: Array, by_direction: Array, K: int, write_design: Callable[[Array], None]) -> Array:
@@ -91,8 +92,8 @@ def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
         return weights[:, :, None, :, None]
 
     shape = (B, r, f, r, f)
-    N[:, :, both, :, both] = sums.phi_phi.reshape(shape) * branchwise(M1 * M0)
-    N[:, :, both, :, both] += sums.psi_psi.reshape(shape) * branchwise(M1)
+    np.multiply(sums.phi_phi.reshape(shape), branchwise(M1 * M0), out=N[:, :, both, :, both])
+    N[:, :, both, :, both] += sums.psi_psi.reshape(shape) * branchwise(sums.coupling * M1)
 
     # w0 as it stands in J = W1 diag(g') W0: ⟨φ_j, g'_l⟩ M1_jl W0_jk, and its mirror image
     phi_G = sums.phi_g.reshape(B, r, f, r)
@@ -102,13 +103,13 @@ def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
     N[:, :, inner, :, inner] += branchwise(M1 * sums.GG) * np.eye(m)[:, None, :]
 
     # w1: ⟨g'_j, φ_l⟩ M0_jl W1_il + ⟨g_j, ψ_l⟩ W1_il, then w1 with the explicit w0, then w1 with w1
-    psi_R = sums.psi_r.reshape(B, r, f, r)
+    psi_R = sums.coupling * sums.psi_r.reshape(B, r, f, r)
     mixed = phi_G.transpose(0, 3, 1, 2) * M0[..., None] + psi_R.transpose(0, 3, 1, 2)  # (B, j, l, f)
     cross = W1[:, None, :, :, None] * mixed[:, :, None]  # (B, j, i, l, f)
     cross[..., :m] += (W1[:, None, :, :] * sums.GG[:, :, None, :])[..., None] * W0[:, :, None, None, :]
     N[:, :, outer, :, both] = cross
     N[:, :, both, :, outer] = cross.transpose(0, 3, 4, 1, 2)
-    N[:, :, outer, :, outer] = branchwise(M0 * sums.GG + sums.RR) * np.eye(n)[:, None, :]
+    N[:, :, outer, :, outer] = branchwise(M0 * sums.GG + sums.coupling * sums.RR) * np.eye(n)[:, None, :]
     return N
 
 

@@ -101,10 +101,8 @@ class Expansion:
         The sum of squares at the point.
     equations
         How many squares it has.
-    places
-        (r, K), where the coefficients of each branch are among the unknowns.
     a
-        (r, K), the coefficients at the point.
+        (r, K), the coefficients at the point: the last r K of the unknowns, branch by branch.
     penalties
         On the branches.
     """
@@ -112,7 +110,6 @@ class Expansion:
     N: Array
     misfit: float
     equations: float
-    places: IndexArray
     a: Array
     penalties: Penalties
 
@@ -120,14 +117,15 @@ class Expansion:
         """‖R_jp a_j‖² (r, p)."""
         return np.stack([np.sum((R @ self.a[..., None]) ** 2, axis=(-2, -1)) for R in self.penalties.roots], axis=-1)
 
-    def coefficients_last(self) -> IndexArray:
-        """The numbers of all unknowns, those of coefficients last, branch by branch."""
-        others = np.setdiff1d(np.arange(len(self.N)), self.places)
-        return np.concatenate([others, self.places.ravel()])
+    @property
+    def others(self) -> int:
+        """How many unknowns are no coefficients, and come before these."""
+        return len(self.N) - self.a.size
 
     def own(self, matrix: Array) -> Array:
-        """The blocks (r, K, K) of a matrix (U, U) that belong to the coefficients of each branch."""
-        return matrix[self.places[:, :, None], self.places[:, None, :]]
+        """The blocks (r, K, K) of a matrix (U, U) that belong to the coefficients of each branch, as a view."""
+        (r, K), last = self.a.shape, matrix[self.others :, self.others :]
+        return np.asarray(np.einsum("jkjl->jkl", last.reshape(r, K, r, K)))
 
 
 @dataclass(frozen=True)
@@ -159,30 +157,29 @@ class Posterior:
 def condition(fit: Expansion, strengths: Array) -> Posterior:
     """The posterior of a fit with penalties of given strengths (r, p).
 
-    With what no penalty sees first, and ones on the diagonal, one factorisation of V gives what is asked for. A ridge
-    settles what is not determined; the diagonal of V⁻¹ N is 1 less that of V⁻¹ S and of what the ridge takes, of which
-    the coefficients' is exact, and the others' that of their pivots.
+    With ones on the diagonal, one factorisation of V gives what is asked for. A ridge settles what is not determined;
+    the diagonal of V⁻¹ N is 1 less that of V⁻¹ S and of what the ridge takes, of which the coefficients' is exact, and
+    the others' that of their pivots.
     """
     C = fit.penalties.stacked(strengths)
     S = C.mT @ C
-    V, order, others = fit.N.copy(), fit.coefficients_last(), len(fit.N) - fit.places.size
-    V[fit.places[:, :, None], fit.places[:, None, :]] += S
-    scale = unit_diagonal(V)
-    unit = V[order[:, None], order] * scale[order, None] * scale[order]
+    (r, K), others, unit = fit.a.shape, fit.others, fit.N.copy()
+    fit.own(unit)[...] += S
+    scale = unit_diagonal(unit)
+    unit *= scale[:, None]
+    unit *= scale
     np.einsum("pp->p", unit)[...] += RIDGE
     last, pivots = last_of_inverse(unit, others)
-    own, sized = np.arange(fit.places.size).reshape(fit.places.shape), scale[fit.places]
-    inverses = last[own[:, :, None], own[:, None, :]]
+    inverses, sized = np.einsum("jkjl->jkl", last.reshape(r, K, r, K)), scale[others:].reshape(r, K)
     ridge = RIDGE * np.einsum("rkk->rk", inverses)
     inverses = inverses * sized[:, :, None] * sized[:, None, :]
-    freedom = np.empty(len(V))
-    freedom[order[:others]] = 1.0 - RIDGE / np.maximum(pivots[:others], RIDGE)
-    freedom[fit.places] = 1.0 - ridge - np.sum(inverses * S, axis=-1)
+    freedom = 1.0 - RIDGE / np.maximum(pivots, RIDGE)
+    freedom[others:] = (1.0 - ridge - np.sum(inverses * S, axis=-1)).ravel()
     _, sizes, rows = svd(C)
     seen = sizes > RELATIVE_RANK * sizes[..., :1]
     half = rows.mT * reciprocal(sizes, seen)[..., None, :]  # S⁺ = half halfᵀ
     spread = np.stack([np.sum((R @ half) ** 2, axis=(-2, -1)) for R in fit.penalties.roots], axis=-1)
-    left = max(fit.equations - (len(V) - int(seen.sum())), LEAST_LEFT * fit.equations)
+    left = max(fit.equations - (len(unit) - int(seen.sum())), LEAST_LEFT * fit.equations)
     square = max(fit.misfit + float(np.sum(strengths * fit.energies())), np.finfo(float).tiny)
     deviance = left * float(np.log(square / left)) - 2.0 * float(np.log(sizes[seen]).sum())
     deviance += float(np.log(pivots).sum() - 2.0 * np.log(scale).sum())

@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, Self
 
 from unbraid.errors import check_whole
 from unbraid.runtime.interrupts import Result
@@ -37,6 +38,9 @@ sys.path[:] = pickle.load(sys.stdin.buffer)
 from unbraid.runtime.helpers import serve
 serve()
 """
+SMALL, LONG = 1e8, 1e9
+"""Multiplications up to which a fit is done sooner than its pieces are sent; and from which on it is worth having
+helpers begin, for one fit or for several."""
 READY = b"ready"
 """The first that comes from a helper."""
 
@@ -46,6 +50,34 @@ class Answer(NamedTuple):
 
     kind: str
     value: Any
+
+
+class Message(NamedTuple):
+    """Something pickled, and the arrays in it, which are written as they are: they may be large, and are not copied."""
+
+    head: bytes
+    arrays: list[memoryview]
+
+    @classmethod
+    def of(cls, content: object) -> Self:
+        """What stands for something."""
+        arrays: list[pickle.PickleBuffer] = []
+        head = pickle.dumps(content, protocol=5, buffer_callback=arrays.append)
+        return cls(head, [one.raw() for one in arrays])
+
+    def write(self, pipe: IO[bytes]) -> None:
+        """Write it, to be read by `read_message`."""
+        pickle.dump((self.head, [one.nbytes for one in self.arrays]), pipe, protocol=5)
+        for one in self.arrays:
+            pipe.write(one)
+        pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> Any:
+    """What was written as a message."""
+    head, sizes = pickle.load(pipe)
+    arrays = [bytearray(pipe.read(size)) for size in sizes]
+    return pickle.loads(head, buffers=arrays)
 
 
 class Helper:
@@ -59,7 +91,9 @@ class Helper:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the process that asked
         )
-        self.send(pickle.dumps(sys.path))
+        assert self.process.stdin is not None
+        pickle.dump(sys.path, self.process.stdin)
+        self.process.stdin.flush()
         self.ready, self.lock = False, threading.Lock()
 
     def wait(self) -> bool:
@@ -70,19 +104,13 @@ class Helper:
                     self.ready = self.process.stdout.read(len(READY)) == READY
         return self.ready
 
-    def send(self, message: bytes) -> None:
-        """Write to the helper."""
-        pipe = self.process.stdin
-        assert pipe is not None
-        pipe.write(message)
-        pipe.flush()
-
-    def ask(self, message: bytes) -> Answer:
+    def ask(self, message: Message) -> Answer:
         """Have a piece done, and wait for the answer; `unread` where the helper is gone."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         try:
-            self.send(message)
-            assert self.process.stdout is not None
-            answer: Answer = pickle.load(self.process.stdout)
+            message.write(self.process.stdin)
+            answer: Answer = read_message(self.process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             self.end()
             return Answer("unread", None)
@@ -229,7 +257,7 @@ class Share:
             except IndexError:
                 return
             try:
-                message = pickle.dumps((self.function, self.pieces[k], self.shared and self.shared.value), protocol=5)
+                message = Message.of((self.function, self.pieces[k], self.shared and self.shared.value))
             except Exception:  # whatever cannot be sent is done here
                 answer = Answer("unread", None)
             else:
@@ -294,7 +322,7 @@ def serve() -> None:
         leave.daemon = True
         leave.start()
         try:
-            function, piece, shared = pickle.load(source)
+            function, piece, shared = read_message(source)
         except EOFError:
             return
         except Exception as error:
@@ -312,21 +340,20 @@ def serve() -> None:
             finally:
                 busy = False
         try:
-            message = pickle.dumps(answer, protocol=5)
+            message = Message.of(answer)
         except Exception as error:
-            message = pickle.dumps(Answer("unread", repr(error)))
+            message = Message.of(Answer("unread", repr(error)))
         try:
-            sink.write(message)
-            sink.flush()
+            message.write(sink)
         except OSError:
             return
 
 
-def helpers_for(jobs: int | None, client: Any, worthwhile: bool) -> Workers | None:
+def helpers_for(jobs: int | None, client: Any, work: float) -> Workers | None:
     """Those of a cluster where a client is given; else so many processes, this one among them, or None where it is one.
 
-    `jobs` None: as many as there are cores where the work is `worthwhile`, and this is no process or thread that
-    somebody else has begun, beside others perhaps.
+    `jobs` None: as many as there are cores where that gains something for so much `work`, in multiplications, and this
+    is no process or thread that somebody else has begun, beside others perhaps.
     """
     if client is not None:
         return workers_for(1 if jobs is None else jobs, client)
@@ -334,9 +361,24 @@ def helpers_for(jobs: int | None, client: Any, worthwhile: bool) -> Workers | No
         import multiprocessing
 
         alone = multiprocessing.parent_process() is None and threading.current_thread() is threading.main_thread()
-        jobs = cores() if worthwhile and alone else 1
+        jobs = cores() if alone and DEMAND.gains(work) else 1
     check_whole("jobs", jobs, 1)
     return None if jobs == 1 else Helpers(jobs)
+
+
+@dataclass
+class Demand:
+    """The work that this process was asked for so far, in multiplications: helpers begin when it has become much."""
+
+    so_far: float = 0.0
+
+    def gains(self, work: float) -> bool:
+        """Whether further work gains by helpers: what is small does not, nor what is over before they have begun."""
+        self.so_far += work if work > SMALL else 0.0
+        return work > SMALL and self.so_far > LONG
+
+
+DEMAND = Demand()
 
 
 def told_of(workers: Workers | None, client: Any) -> dict[str, object]:

@@ -11,9 +11,8 @@ import numpy as np
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
-from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
-from unbraid.fitting.memory_plan import is_long
+from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Request, seed_of
 from unbraid.fitting.robust import fit_with_loss
 from unbraid.fitting.session import Session
@@ -21,7 +20,6 @@ from unbraid.methods import Method
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.runtime.files import StrPath
-from unbraid.runtime.helpers import helpers_for, told_of
 from unbraid.runtime.progress import Callback
 from unbraid.selection.validation import Row, Settings
 from unbraid.selection.words import table
@@ -75,9 +73,8 @@ class Selection:
         """Decouple all samples with the recommended settings; the reason is the first of its notes."""
         request = self.request(Request(rank="auto", starts=starts, seed=seed_of(rng), max_memory=max_memory))
         check_fit(self.problem, request)
-        workers = helpers_for(jobs, client, checkpoint is None and is_long(self.problem, request))
-        journal = journal_at(checkpoint, self.problem, rng, {**request.settings(), **told_of(workers, client)})
-        with Session.open(journal, rng, callback, workers) as session:
+        running = RunSettings(rng, jobs, client, callback, checkpoint)
+        with running.open(self.problem, request, request.settings()) as session:
             return self.fit_in(session, request)
 
     def request(self, asked: Request) -> Request:

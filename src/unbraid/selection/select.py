@@ -13,9 +13,8 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
-from unbraid.fitting.checkpoint import journal_at
 from unbraid.fitting.fit_rank import check_fit
-from unbraid.fitting.memory_plan import is_long
+from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
@@ -23,7 +22,6 @@ from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath
-from unbraid.runtime.helpers import helpers_for, told_of
 from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.progress import Callback
 from unbraid.selection.answer import Selection
@@ -112,10 +110,8 @@ def select(
     request = Request(rank="auto", basis=basis, constraint=constraint, method=method, starts=starts)
     question = Question.of(Grid(ranks, dfs, degrees, couplings), request, folds)
     question.check(problem)
-    workers = helpers_for(jobs, client, checkpoint is None and is_long(problem, request))
-    settings = {**question.settings(), **told_of(workers, client)}
-    journal = journal_at(checkpoint, problem, rng, settings)
-    with Session.open(journal, rng, callback, workers) as session:
+    running = RunSettings(rng, jobs, client, callback, checkpoint)
+    with running.open(problem, request, question.settings()) as session:
         return answer(question, problem, session)
 
 

@@ -184,10 +184,12 @@ class Linearised(Batch):
     def _moments(self, one_by_one: bool) -> kernel.Moments:
         """The sums over samples that the matrices are made of; values are centred where an offset takes their mean."""
         sums = self.samples.sum(block_moments, self.evaluated, self._means, one_by_one, width=self._rank)
-        values = sums.values
+        squares, mixed, branches = sums.values
         if self.offset:
-            values = (values[0] - (sums.features @ sums.features.mT) / self.samples.size, *values[1:])
-        return kernel.Moments(*sums.slopes, *(self.coupling * one for one in values))
+            centring = sums.features @ sums.features.mT
+            centring /= self.samples.size
+            squares = np.subtract(squares, centring, out=centring)  # these may be large
+        return kernel.Moments(*sums.slopes, squares, mixed, branches, self.coupling)
 
 
 def add_penalty(result: Array, more: tuple[Array, Array]) -> Array:

@@ -130,7 +130,8 @@ class DenseModel(LocalModel):
         return (self.normal @ z[..., None])[..., 0]
 
     def minimiser(self, damping: Array, scale: Array, lower: Array | None) -> Array:
-        H = self.normal * scale[:, :, None] * scale[:, None, :]
+        H = self.normal * scale[:, :, None]
+        H *= scale[:, None, :]
         np.einsum("bpp->bp", H)[...] += damping[:, None]
         if lower is None:
             return quadratics.minimise_definite(H, self.descent * scale) * scale

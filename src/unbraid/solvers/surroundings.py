@@ -69,20 +69,19 @@ class Surroundings:
         N = at.data_matrix[:, alive][:, :, :, alive].copy() if together else at.data_branch_matrices()[alive]
         for first, frame in zip((0, n, n + m), frames, strict=True):
             change_coordinates(N, first, frame.reshape(-1, count, *frame.shape[1:]))
-        constant = [n + m] if solver.offset or not data.has_values else []
-        free = np.setdiff1d(np.arange(n + m + K), [0, n, *constant])
-        N = N[:, :, free][..., free].reshape(-1, count * len(free), count * len(free))
-        T, z = T[..., len(constant) :], (rough.inverse[alive] @ it.a[0, alive, :, None])[:, len(constant) :, 0]
-        penalties = rough.penalties.take(alive).on(slice(len(constant), None))
-        places = np.arange(count * len(free)).reshape(count, -1)[:, -z.shape[-1] :]
+        constant = int(solver.offset or not data.has_values)
+        free = unknowns_in_order(count, (n, m, K), constant)
+        N = N.reshape(-1, count * (n + m + K), count * (n + m + K))[:, free[:, None], free]
+        T, z = T[..., constant:], (rough.inverse[alive] @ it.a[0, alive, :, None])[:, constant:, 0]
+        penalties = rough.penalties.take(alive).on(slice(constant, None))
         jacobian, values = (float(one[0]) for one in at.misfits())
-        equations = count_equations(data) - n * solver.offset - (len(alive) - count) * len(free)
+        equations = count_equations(data) - n * solver.offset - (len(alive) - count) * len(free) / count
         strengths = placement.strength[0, alive] * np.sum(it.W1[0][:, alive] ** 2, axis=0)[:, None]
         parts, known = [], []
         for k, matrix in enumerate(N):
             own = slice(k * count, (k + 1) * count)
             squares = jacobian + at.coupling * values
-            parts.append(Expansion(matrix, squares, max(equations, 1.0), places, z[own], penalties.take(own)))
+            parts.append(Expansion(matrix, squares, max(equations, 1.0), z[own], penalties.take(own)))
             known.append(condition(parts[-1], strengths[own]))
         return cls(tuple(parts), tuple(known), alive, T, strengths)
 
@@ -117,7 +116,11 @@ class Surroundings:
         result = np.zeros(r)
         if len(self.alive):
             counts = len(self.alive) // len(self.parts)
-            result[self.alive] = np.concatenate([one.freedom.reshape(counts, -1).sum(axis=-1) for one in self.known])
+            sums = [
+                sum(some.reshape(counts, -1).sum(axis=-1) for some in np.split(one.freedom, [part.others]))
+                for part, one in zip(self.parts, self.known, strict=True)
+            ]
+            result[self.alive] = np.concatenate(sums)
         return result
 
     def covariances(self, r: int) -> Array:
@@ -133,6 +136,17 @@ class Surroundings:
         told = [spectral_pseudo_inverse(one.inverses) for one in self.known]
         each = [np.einsum("rk,rkl,rl->r", part.a, P, part.a) for part, P in zip(self.parts, told, strict=True)]
         return np.concatenate([np.zeros(0), *each])
+
+
+def unknowns_in_order(branches: int, sizes: tuple[int, int, int], constant: int) -> IndexArray:
+    """Which of (r, n + m + K) unknowns are free, flat: turns of w1 and w0 branch by branch, then coefficients likewise.
+
+    Without the first of w1 and of w0, their lengths, and so many of the coefficients.
+    """
+    n, m, K = sizes
+    numbers = np.arange(branches * (n + m + K)).reshape(branches, -1)
+    turns, coefficients = np.delete(numbers[:, : n + m], [0, n], axis=1), numbers[:, n + m + constant :]
+    return np.concatenate([turns.ravel(), coefficients.ravel()])
 
 
 def alive_branches(iterates: Iterates) -> BoolArray:
