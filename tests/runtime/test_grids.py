@@ -14,7 +14,7 @@ import pytest
 
 import unbraid as ub
 from clusters import ANY_PORT, QUICK, assert_same, given, run
-from unbraid.fitting.search import batches
+from unbraid.fitting.search import batches, shares
 from unbraid.fitting.session import Session
 from unbraid.runtime.progress import Progress
 from unbraid.runtime.workers import Shared, workers_for
@@ -137,6 +137,15 @@ def test_fit_on_a_cluster_writes_the_same_model(
 
 def test_batches_have_a_size_but_for_the_last() -> None:
     assert list(batches(5, 2)) == [range(2), range(2, 4), range(4, 5)]
+
+
+def test_shares_are_even_and_hold_two_starts_at_least_where_they_may() -> None:
+    assert shares(5, 100, 1) == [range(5)]
+    assert shares(5, 100, 2) == [range(2), range(2, 5)]
+    assert shares(5, 100, 8) == [range(2), range(2, 5)]
+    assert shares(5, 4, 1) == [range(2), range(2, 5)]
+    assert shares(3, 1, 1) == [range(1), range(1, 2), range(2, 3)]
+    assert shares(1, 100, 8) == [range(1)]
 
 
 def test_one_job_is_done_here() -> None:

@@ -153,6 +153,12 @@ def test_a_search_in_several_batches_does_not_depend_on_jobs() -> None:
     assert same(*fits)
 
 
+@pytest.mark.parametrize("starts", [1, 3, 5])
+def test_an_odd_number_of_starts_does_not_depend_on_jobs(starts: int) -> None:
+    problem, _ = ub.datasets.random_system(2, 2, 1, 60, "sine", rng=0)
+    assert same(*(ub.decouple(problem, 1, starts=starts, rng=0, jobs=jobs) for jobs in (1, 2)))
+
+
 def test_values_alone_do_not_depend_on_jobs() -> None:
     problem = ub.Problem(no_system().X, no_system().F)
     assert same(*(ub.decouple(problem, 2, starts=8, rng=0, jobs=jobs) for jobs in (1, 2)))
