@@ -18,7 +18,7 @@ from unbraid.bases import Basis, BSpline
 from unbraid.data.estimates import local_slopes, surrogate_slopes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.polish import SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
+from unbraid.fitting.polish import ROUND, SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
 from unbraid.fitting.search import SearchStarts
 from unbraid.fitting.session import Found, Session, cut_of, session_elsewhere, sort_runs, time_of_day
 from unbraid.kernels.arrays import Array
@@ -65,7 +65,8 @@ class SearchValues:
                 if found.cut is None:
                     found = session.run(partial(self.search, coarse, k), found)
         found = session.run(MeasureAnew(coarse), found)
-        found = session.run_all([PolishStarts(coarse, self.method.polish, ROUGHLY, POLISHED)], found)
+        in_one_round = replace(self.method.polish, at_once=POLISHED // ROUND)
+        found = session.run_all([PolishStarts(coarse, in_one_round, ROUGHLY, POLISHED)], found)
         starts = found.runs
         for basis in further:
             finer = replace(self.solver, basis=basis)

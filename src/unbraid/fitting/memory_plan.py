@@ -26,7 +26,7 @@ from unbraid.fitting.search import SEARCH_ENTRIES
 from unbraid.kernels.arrays import TEMPORARY_ENTRIES, block_length, feature_block_length
 from unbraid.methods.base import Sweeps
 from unbraid.runtime.memory import available_memory
-from unbraid.solvers.gauss_newton import DENSE_LIMIT
+from unbraid.solvers.gauss_newton import DENSE_LIMIT, DENSE_STEPS
 
 Storage = Literal["memory", "memory map", "Dask"]
 Phase = Literal["always", "compress", "search", "polish", "all samples", "smooth"]
@@ -280,7 +280,7 @@ def of_steps(phase: Phase, sizes: Sizes, sides: tuple[int, int], batch: int) -> 
     (n, m), r, K, S = sides, sizes.rank, sizes.size, sizes.searched if phase == "polish" else sizes.S
     q = n + m + K
     smaller = "lower the rank, use a smaller basis"
-    if r * q <= sizes.dense_limit:
+    if r * q <= (sizes.dense_limit if phase == "smooth" else min(DENSE_STEPS, sizes.dense_limit)):
         copies = DENSE_COPIES * batch + MORE_DENSE_COPIES + SMOOTH_COPIES * (phase == "smooth")
         yield Need(phase, "normal matrix", 8 * copies * (r * q) ** 2, smaller)
     else:

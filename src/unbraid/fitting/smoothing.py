@@ -130,8 +130,8 @@ class ChooseSmoothing:
         found = session.run(smooth, found)
         if found.basis is None:
             return self, found
-        stage, found = self.refine(session, found)
-        return stage, stage.leave_out(session, found) if found.cut is None and self.open.rank else found
+        stage, found, standing = self.refine(session, found)
+        return stage, stage.leave_out(session, found, standing) if found.cut is None and self.open.rank else found
 
     def is_exact(self, found: Found) -> bool:
         """Whether the best run has found an exact solution: that of fewer numbers than unknowns may be any function."""
@@ -143,8 +143,8 @@ class ChooseSmoothing:
         solver = replace(self.levels.solver_at(self.solver, level), basis=self.basis.untuned())
         return SmoothingSteps(solver, self.open.coupling)
 
-    def refine(self, session: Session, found: Found) -> tuple[ChooseSmoothing, Found]:
-        """The stage and what it found, with twice as many knots for as long as branches use all they have in vain.
+    def refine(self, session: Session, found: Found) -> tuple[ChooseSmoothing, Found, Standing]:
+        """The stage, what it found, and where that stands, with twice as many knots while branches use all in vain.
 
         λ stays then: what is left of slopes around jumps falls with every knot, although nothing tells where between
         two samples they jump, and values would be given up for it.
@@ -154,12 +154,12 @@ class ChooseSmoothing:
             finer = stage.with_basis(stage.basis.of_size(2 * stage.basis.size), standing.coupling)
             tried = session.run(finer.smooth, found)
             if tried.cut is not None:
-                return stage, replace(found, cut=tried.cut)
+                return stage, replace(found, cut=tried.cut), standing
             there = finer.standing(tried)
             if not there.score < standing.score - SLIGHT:
                 break
             stage, found, standing = finer, tried, there
-        return stage, found
+        return stage, found, standing
 
     def with_basis(self, basis: Basis, coupling: float | None) -> ChooseSmoothing:
         """The stage with another basis, and a λ that stays, where there is one."""
@@ -204,12 +204,11 @@ class ChooseSmoothing:
             return found
         return replace(found.narrow(after, found.level, cut_of([after])), basis=self.basis)
 
-    def leave_out(self, session: Session, found: Found) -> Found:
+    def leave_out(self, session: Session, found: Found, standing: Standing) -> Found:
         """What was found, or with fewer branches where the score is better: not every one on the way has to be."""
-        found = self.leave_twins_out(session, found)
+        found, standing = self.leave_twins_out(session, found, standing)
         if found.cut is not None:
             return found
-        standing = self.standing(found)
         best, score, rival, in_vain = found, standing.score, standing.criterion, 0
         while standing.hopeful and in_vain < LOSSES:
             reached = math.inf if standing.leaves_nothing else rival  # what is exact need not be as likely
@@ -224,21 +223,20 @@ class ChooseSmoothing:
             in_vain = in_vain + 1 if worse and not exact else 0
         return best
 
-    def leave_twins_out(self, session: Session, found: Found) -> Found:
+    def leave_twins_out(self, session: Session, found: Found, standing: Standing) -> tuple[Found, Standing]:
         """What was found, or, where that leaves nothing over, with one branch for two of nearly one direction."""
-        standing = self.standing(found)
         while standing.leaves_nothing and standing.twins:
             for j in standing.twins:
                 tried = session.run(partial(self.leave_branch_out, j, math.inf), found)
                 if tried.cut is not None:
-                    return replace(found, cut=tried.cut)
+                    return replace(found, cut=tried.cut), standing
                 there = self.standing(tried)
                 if there.leaves_nothing:
                     break
             else:
-                return found
+                return found, standing
             found, standing = tried, there
-        return found
+        return found, standing
 
     def standing(self, found: Found) -> Standing:
         """Where the best run stands."""

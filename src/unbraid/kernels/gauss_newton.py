@@ -85,32 +85,39 @@ def normal_matrix(W0: Array, W1: Array, sums: Moments) -> Array:
     m = W0.shape[-1]
     M1, M0 = W1.mT @ W1, W0 @ W0.mT
     f = sums.phi_phi.shape[-1] // r
-    N = np.zeros((B, r, n + f, r, n + f))
-    both, outer, inner = slice(n, None), slice(0, n), slice(n, n + m)
 
-    def branchwise(weights: Array) -> Array:
-        return weights[:, :, None, :, None]
+    def by_column(weights: Array) -> Array:
+        return np.repeat(weights, f, axis=-1)[:, :, None, :]
 
-    shape = (B, r, f, r, f)
-    np.multiply(sums.phi_phi.reshape(shape), branchwise(M1 * M0), out=N[:, :, both, :, both])
-    N[:, :, both, :, both] += sums.psi_psi.reshape(shape) * branchwise(sums.coupling * M1)
+    shape = (B, r, f, r * f)
+    own = sums.phi_phi.reshape(shape) * by_column(M1 * M0)
+    own += sums.psi_psi.reshape(shape) * by_column(sums.coupling * M1)
+    own = own.reshape(B, r, f, r, f)
 
     # w0 as it stands in J = W1 diag(g') W0: ⟨φ_j, g'_l⟩ M1_jl W0_jk, and its mirror image
     phi_G = sums.phi_g.reshape(B, r, f, r)
     explicit = (phi_G * M1[:, :, None, :])[..., None] * W0[:, :, None, None, :]
-    N[:, :, both, :, inner] += explicit
-    N[:, :, inner, :, both] += explicit.transpose(0, 3, 4, 1, 2)
-    N[:, :, inner, :, inner] += branchwise(M1 * sums.GG) * np.eye(m)[:, None, :]
+    own[..., :m] += explicit
+    own[:, :, :m] += explicit.transpose(0, 3, 4, 1, 2)
+    diagonals(own[:, :, :m, :, :m])[...] += (M1 * sums.GG)[:, None]
 
     # w1: ⟨g'_j, φ_l⟩ M0_jl W1_il + ⟨g_j, ψ_l⟩ W1_il, then w1 with the explicit w0, then w1 with w1
     psi_R = sums.coupling * sums.psi_r.reshape(B, r, f, r)
     mixed = phi_G.transpose(0, 3, 1, 2) * M0[..., None] + psi_R.transpose(0, 3, 1, 2)  # (B, j, l, f)
     cross = W1[:, None, :, :, None] * mixed[:, :, None]  # (B, j, i, l, f)
     cross[..., :m] += (W1[:, None, :, :] * sums.GG[:, :, None, :])[..., None] * W0[:, :, None, None, :]
-    N[:, :, outer, :, both] = cross
-    N[:, :, both, :, outer] = cross.transpose(0, 3, 4, 1, 2)
-    N[:, :, outer, :, outer] = branchwise(M0 * sums.GG + sums.coupling * sums.RR) * np.eye(n)[:, None, :]
+
+    N = np.zeros((B, r, n + f, r, n + f))
+    N[:, :, n:, :, n:] = own
+    N[:, :, :n, :, n:] = cross
+    N[:, :, n:, :, :n] = cross.transpose(0, 3, 4, 1, 2)
+    diagonals(N[:, :, :n, :, :n])[...] = (M0 * sums.GG + sums.coupling * sums.RR)[:, None]
     return N
+
+
+def diagonals(N: Array) -> Array:
+    """The entries (B, k, r, r) of N (B, r, k, r, k) that belong to the same k twice, as a view."""
+    return np.asarray(np.einsum("bjklk->bkjl", N))
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,9 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-14, 1e6
 SHRINK, GROW = 0.1, 5.0
 PLACE_KNOTS_AT = frozenset((3, 6, 10, 15, 22, 30))
 """Steps before which knots are placed anew, by default; after the last one they stay."""
-DENSE_LIMIT = 3000
-"""Beyond so many unknowns no normal matrix is built."""
+DENSE_LIMIT, DENSE_STEPS = 3000, 1200
+"""Beyond so many unknowns no normal matrix is built; beyond the second, none for steps alone, unless coefficients are
+bounded: conjugate gradients are faster there."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Attempt(NamedTuple):
 class GaussNewton:
     """The solver, on given samples, at one λ; with `directions_fixed` W0 stays as it is, with `weights_fixed` W1.
 
-    Beyond `dense_limit` unknowns steps come from conjugate gradients.
+    Beyond `dense_steps` unknowns free steps come from conjugate gradients; beyond `dense_limit` nobody looks at how all
+    unknowns hang together.
     """
 
     resolution: ClassVar[float] = 0.0
@@ -90,6 +92,7 @@ class GaussNewton:
     directions_fixed: bool = False
     weights_fixed: bool = False
     dense_limit: int = DENSE_LIMIT
+    dense_steps: int = DENSE_STEPS
 
     def start(self, iterates: Iterates) -> GaussNewtonState:
         """Begin at given models."""
@@ -165,7 +168,7 @@ class GaussNewton:
         coordinates = Coordinates(n, turning_frames(it.W0), self._shape_coordinates(it.placement))
         descent = coordinates.gradient(unknown).reshape(B, r * q)
         model: LocalModel
-        if r * q <= self.dense_limit:
+        if r * q <= (self.dense_limit if coordinates.T is not None else min(self.dense_steps, self.dense_limit)):
             model = DenseModel(descent, coordinates.matrix(at.normal_matrix()).reshape(B, r * q, r * q))
         else:
             model = ProductModel(descent, at, coordinates)

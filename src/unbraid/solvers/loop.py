@@ -24,8 +24,9 @@ LAP = 10
 """Sweeps between two looks at a race."""
 CATCHING_UP = 10
 """A start that would not catch up with the best one in so many laps, at the pace of the last, is out of the race."""
-CATCHING_UP_LATE, MAY_BE_EXACT = 100, 1e-4
-"""The same where the best relative objective is below the second: exact solutions may come late, after a plateau."""
+PATIENCE, MAY_BE_EXACT = 10.0, 1e-4
+"""How many times as many laps there are at most, the more the further the best relative objective is below the second:
+exact solutions may come late, after a plateau."""
 JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum."""
 SLOW = 0.01
@@ -236,7 +237,7 @@ class Race:
         self.flat[active] = np.where(np.abs(gained) < rules.flat, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
         if not rules.in_time:
-            laps = CATCHING_UP if best > MAY_BE_EXACT else CATCHING_UP_LATE
+            laps = CATCHING_UP * float(np.clip(MAY_BE_EXACT / best, 1.0, PATIENCE))
         hoped = laps * np.maximum(gained, 0.0) if laps else np.zeros(len(active))
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
