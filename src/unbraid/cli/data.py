@@ -60,7 +60,11 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(get_args(Missing)),
             default="error",
             show_default=True,
-            help="What NaN in F and J, or empty cells, are: errors, or (mask) what is not known, and left out.",
+            help="What NaN and empty cells are: errors; in outputs and Jacobians (mask) what is not known; or (drop) "
+            "reasons to leave those samples out.",
+        ),
+        click.option(
+            "--categories", is_flag=True, help="Columns of texts are inputs as well: indicators of what they say."
         ),
         click.option(
             "--weights",
@@ -72,7 +76,10 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             "--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J."
         ),
         names_option("--outputs", "Columns of a table that are outputs; or the array to take for F."),
-        names_option("--inputs", "Columns of a table that are inputs; or the array to take for X."),
+        names_option(
+            "--inputs",
+            "Columns of a table that are inputs, by default all numbers that are nothing else; or the array for X.",
+        ),
     ):
         function = add(function)
     return function
