@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
@@ -16,8 +17,11 @@ from unbraid.errors import FileError
 from unbraid.reading.columns import Columns
 from unbraid.reading.kinds import FILE_KINDS, TABLE_SUFFIXES, VAGUE_SUFFIX
 from unbraid.reading.layout import LAST, LAYOUTS
+from unbraid.reading.problems import open_source
+from unbraid.reading.sources import Table
 from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
+from unbraid.runtime.text import printable
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
@@ -83,6 +87,18 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
     ):
         function = add(function)
     return function
+
+
+def ask_for_outputs(data: Path, columns: Columns, silent: bool = False) -> Columns:
+    """What was asked for; of a table whose outputs were not named, somebody at a terminal is asked for them."""
+    if silent or columns.outputs or columns.jacobians or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return columns
+    with open_source(data, columns) as source:
+        if not isinstance(source, Table):
+            return columns
+        click.echo(f"{data} is a table: it holds {printable(source.holds())}.", err=True)
+    named = click.prompt("Which of them are outputs (with commas between them)", err=True)
+    return replace(columns, outputs=(named,))
 
 
 def layout_asked_for(layout: str | None, paper_layout: bool) -> str | None:

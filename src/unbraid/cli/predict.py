@@ -26,6 +26,7 @@ EXAMPLES = """\b
 Examples:
   unbraid predict model.npz points.npz -o values.npz
   unbraid predict model.npz points.mat -o values.npz
+  unbraid predict model.npz points.csv -o values.npz
   unbraid predict model.npz points.csv --inputs x1,x2 -o values.npz
   unbraid predict model.npz points.csv --inputs x1,x2 --json
 """
@@ -54,7 +55,8 @@ def command(
 ) -> None:
     """Evaluate MODEL at the points X (S, m) in a file: F (S, n) and J (S, n, m), laid out as X is.
 
-    X is a file of any kind that `unbraid fit` reads, or a single array, X.npy.
+    X is a file of any kind that `unbraid fit` reads, or a single array, X.npy. A table has the columns that MODEL was
+    fitted to, in any order and among others; or --inputs names them.
     """
     if output is not None:
         check_output(output, model, points, *named_files(Columns(inputs)))
@@ -62,7 +64,8 @@ def command(
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
     with progress_bar("Evaluating") as callback:
-        read = read_points(points, loaded.m, inputs, layout_asked_for(layout, paper_layout), callback)
+        asked = layout_asked_for(layout, paper_layout)
+        read = read_points(points, loaded.m, inputs, asked, callback, encoding=loaded.columns)
         X = read.X
         F, J = evaluate(loaded, X, callback)
     if read.layout == LAST:
@@ -71,14 +74,17 @@ def command(
         with replacing(output) as file:
             write_npz(file, {"F": F, "J": J})
         file_is_there("prediction", output)
-    outside = int(np.count_nonzero(beyond_training(loaded, X)))
+    outside, gaps = int(np.count_nonzero(beyond_training(loaded, X))), int(np.isnan(X).any(axis=1).sum())
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
         values = {"F": F, "J": J} if output is None else {}
-        say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, **values})
+        say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, "gaps": gaps, **values})
         return
     say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
     say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
+    if gaps:
+        have = "has gaps: its prediction is" if gaps == 1 else "have gaps: their predictions are"
+        say(f"{gaps} of {len(X)} points {have} NaN.")
     if outside:
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 

@@ -58,6 +58,11 @@ class Encoding:
 
     columns: tuple[EncodedColumn, ...]
 
+    @classmethod
+    def of_numbers(cls, names: Iterable[str]) -> Self:
+        """Columns of numbers, as they are."""
+        return cls(tuple(map(EncodedColumn, names)))
+
     @property
     def input_names(self) -> tuple[str, ...]:
         """What the inputs are called."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Literal
 
 import numpy as np
@@ -19,9 +20,13 @@ Kind = Literal[
     "heavy tails", "discrete", "missing", "few samples", "contradiction",
 ]  # fmt: skip
 """What can be odd."""
+LINE = 100
+"""Letters of a line that is printed, at most."""
+MOST_ROWS = 10_000
+"""Samples that tell whether columns vary, and are sums of others."""
 SAME, MOSTLY = 1e-12, 0.99
 """Columns whose range is below this share of their size are constant; nearly so where this share has one value."""
-EXACTLY, NEARLY = 1e-8, 1e-3
+EXACTLY, NEARLY = 1e-6, 1e-3
 """Columns of which others leave less than these shares of their spread are collinear with them, exactly or nearly."""
 COUNTS = 1e-3
 """Columns whose part in a combination is below this share are left out of it."""
@@ -81,8 +86,8 @@ class Look:
         return iter(self.findings)
 
     def __repr__(self) -> str:
-        lines = [f"  - {one}" for one in self.findings] or ["  Nothing is odd about them."]
-        return "\n".join([self.problem, *lines])
+        lines = [fill(str(one), LINE, initial_indent="  - ", subsequent_indent="    ") for one in self.findings]
+        return "\n".join([self.problem, *(lines or ["  Nothing is odd about them."])])
 
 
 def look_at(problem: Problem) -> Look:
@@ -90,20 +95,25 @@ def look_at(problem: Problem) -> Look:
     some = problem.thinned()
     inputs, outputs = column_names(some)
     X = np.asarray(some.X)
-    alive = ~is_constant(X)
-    finders: Sequence[Callable[[], Iterator[Finding]]] = (
-        lambda: find_missing(problem, outputs),
-        lambda: find_constant(X, inputs, "input"),
-        lambda: find_constant(np.asarray(some.F), outputs, "output") if some.F is not None else iter(()),
-        lambda: find_collinear(X[:, alive], [name for name, ok in zip(inputs, alive, strict=True) if ok]),
-        lambda: find_repeated(some, X),
-        lambda: find_far(X, inputs, "Input"),
-        lambda: find_far(np.asarray(some.F), outputs, "Output") if some.F is not None else iter(()),
-        lambda: find_discrete(X, inputs),
-        lambda: find_few(problem),
-        lambda: find_contradiction(some),
-    )
-    return Look(repr(problem), tuple(finding for find in finders for finding in find()))
+    findings = [*find_missing(problem, outputs), *look_at_columns(some), *find_repeated(some, X)]
+    findings += find_far(X, inputs, "Input")
+    findings += find_far(np.asarray(some.F), outputs, "Output") if some.F is not None else []
+    numbers = [k for k, name in enumerate(inputs) if some.encoding is None or name in some.encoding.column_names]
+    findings += find_discrete(X[:, numbers], [inputs[k] for k in numbers])  # indicators are meant to be so
+    findings += [*find_few(problem), *find_contradiction(some)]
+    return Look(repr(problem), tuple(findings))
+
+
+def look_at_columns(problem: Problem) -> list[Finding]:
+    """What is odd about columns as a whole: those that do not vary, and inputs that are sums of others."""
+    some = problem.thinned(MOST_ROWS)
+    inputs, outputs = column_names(some)
+    X = np.asarray(some.X, dtype=np.float64)
+    alive = np.flatnonzero(~is_constant(X))
+    findings = list(find_constant(X, inputs, "input", some.J is not None))
+    if some.F is not None:
+        findings += find_constant(np.asarray(some.F, dtype=np.float64), outputs, "output", some.J is not None)
+    return [*findings, *find_collinear(X[:, alive], [inputs[k] for k in alive])]
 
 
 def column_names(problem: Problem) -> tuple[list[str], list[str]]:
@@ -119,12 +129,13 @@ def is_constant(columns: Array) -> BoolArray:
     return np.asarray(high - low <= SAME * np.maximum(np.abs(low), np.abs(high)))
 
 
-def find_constant(columns: Array, names: Sequence[str], what: str) -> Iterator[Finding]:
-    """Columns that do not vary, or hardly ever."""
+def find_constant(columns: Array, names: Sequence[str], what: str, slopes: bool) -> Iterator[Finding]:
+    """Columns that do not vary, or hardly ever; `slopes`: whether Jacobians tell of them all the same."""
     constant = is_constant(columns) if len(columns) > 1 else np.zeros(columns.shape[1], dtype=bool)
     for k in map(int, np.flatnonzero(constant)):
         name, value = quoted_name(names[k]), f"{float(np.nanmedian(columns[:, k])):.6g}"
-        weight = "It has no influence on the model." if what == "input" else "It is fitted by its value alone."
+        weight = "Its weight in the model is zero." if what == "input" else "It is fitted by its value alone."
+        weight = "Only Jacobians tell what it does." if slopes else weight
         yield Finding(
             "constant",
             (names[k],),
@@ -159,14 +170,14 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
     independent = [int(k) for k in order[sizes > NEARLY]]
     for k in (int(k) for k in order[sizes <= NEARLY]):
         weights = np.linalg.lstsq(Z[:, independent], Z[:, k])[0]
-        others = [j for j, weight in zip(independent, weights, strict=True) if abs(weight) > COUNTS]
+        others = sorted(j for j, weight in zip(independent, weights, strict=True) if abs(weight) > COUNTS)
         weights = np.linalg.lstsq(Z[:, others], Z[:, k])[0]
         left = float(np.sqrt(np.mean((Z[:, k] - Z[:, others] @ weights) ** 2)))
         exact = left <= EXACTLY
         slopes = weights * spread[k] / spread[others]
         constant = float(X[:, k].mean() - X[:, others].mean(axis=0) @ slopes)
         total = [*((slope, quoted_name(names[j])) for slope, j in zip(slopes, others, strict=True))]
-        constant = 0.0 if abs(constant) < 1e-9 * max(spread[k], float(np.abs(X[:, k]).max())) else constant
+        constant = 0.0 if abs(constant) < 1e-5 * max(spread[k], float(np.abs(X[:, k]).max())) else constant
         yield Finding(
             "collinear" if exact else "nearly collinear",
             (names[k], *(names[j] for j in others)),
@@ -181,7 +192,7 @@ def combination(terms: Sequence[tuple[float, str]], constant: float) -> str:
     """A sum in words of mathematics: '2 a - 0.5 b + 3'."""
     parts: list[str] = []
     for size, name in [*terms, *([(constant, "")] if constant or not terms else [])]:
-        number = "" if name and abs(abs(size) - 1.0) < 1e-9 else f"{abs(size):.4g}"
+        number = "" if name and abs(abs(size) - 1.0) < 1e-5 else f"{abs(size):.4g}"
         sign = ("- " if size < 0 else "+ ") if parts else ("-" if size < 0 else "")
         parts.append(sign + " ".join(filter(None, (number, name))))
     return " ".join(parts)

@@ -259,8 +259,10 @@ class Problem(SampleArrays):
         >>> X[:, 1], X[:, 2] = 7.0, 2.0 * X[:, 0]
         >>> ub.Problem(X, F=np.sin(X[:, :1]), input_names=["a", "b", "c"]).look()
         Problem(S=50 samples, m=3 inputs, n=1 output, values only)
-          - The input b is 7 in all samples. It has no influence on the model. Leave it out, or give samples in which it varies.
-          - The input c is 2 a: what belongs to which of them cannot be told. Leave c out, or give samples in which they vary apart.
+          - The input b is 7 in all samples. Its weight in the model is zero. Leave it out, or give samples
+            in which it varies.
+          - The input c is 2 a: what belongs to which of them cannot be told. Leave c out, or give samples in
+            which they vary apart.
         """
         from unbraid.data.look import look_at
 

@@ -77,7 +77,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if not keep.any() and not problems:
         problems.append(f"no row is without gaps: {fullest(chosen)}")
     if problems:
-        raise FileError(f"{path} cannot be used as it is: {'; '.join(problems)}.")
+        raise FileError(f"{path} cannot be used as it is: {'; '.join([*problems, *told])}.")
     told += [f"{counted(gone, 'row')} with gaps left out"] if gone else []
     columns = tuple(encoded(one, texts, keep) for one in inputs)
     told += [f"{quoted_name(one.name)} as indicators of {one.examples()}" for one in texts]

@@ -79,7 +79,7 @@ def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Sett
     except CellError:
         return settle(table.path, table.read_cells((*wanted.inputs, *wanted.others)), wanted)
     X, others = np.split(values, [len(wanted.inputs)], axis=1)
-    return Settled(X, others, Encoding(tuple(map(EncodedColumn, wanted.inputs))), ())
+    return Settled(X, others, Encoding.of_numbers(wanted.inputs), ())
 
 
 def points_in_table(

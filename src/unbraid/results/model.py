@@ -82,6 +82,13 @@ class DecoupledModel:
         if encoding is not None and encoding.input_names != self.input_names:
             raise DataError(f"encoding must give the inputs {self.input_names}, it gives {encoding.input_names}.")
 
+    @property
+    def columns(self) -> Encoding | None:
+        """Which columns of a table become the inputs, and how; None where the inputs have no names."""
+        if self.encoding is not None or self.input_names is None:
+            return self.encoding
+        return Encoding.of_numbers(self.input_names)
+
     def changed(self, **parts: Any) -> DecoupledModel:
         """The same model with other ones of its parts: W0, W1, branches, bias, input_names, output_names, encoding."""
         kept = {name: getattr(self, name) for name in PARTS}
