@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import unbraid as ub
-from unbraid.data.neighbours import CONTRADICTION
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.kernels.arrays import Array
 
 NOISES = (0.0, 0.01, 0.05)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import check_finite, numbers
-from unbraid.data.neighbours import CONTRADICTION
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole

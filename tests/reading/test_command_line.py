@@ -48,7 +48,10 @@ def refusal(result: Result) -> str:
 
 
 def same_model(folder: Path) -> bool:
-    return (folder / "model.npz").read_bytes() == (folder / "other.npz").read_bytes()
+    """All but the names of columns."""
+    one, other = (np.load(folder / name) for name in ("model.npz", "other.npz"))
+    numbers = set(one.files) - {"metadata"}
+    return numbers == set(other.files) - {"metadata"} and all(np.array_equal(one[k], other[k]) for k in numbers)
 
 
 @pytest.mark.parametrize(("name", "write"), [*SAMPLES_FIRST.items(), *MATLAB.items()])
@@ -125,9 +128,7 @@ def test_misuse_is_one_sentence(folder: Path) -> None:
     TABLES["samples.csv"](Path("data.csv"), arrays())
     Path("wrong.csv").write_text("x1,y1\n1,2\n3,oops\n")
     said = refusal(fit("data.csv"))
-    assert (
-        "is a table: name the columns that are inputs with --inputs and those that are outputs with --outputs" in said
-    )
+    assert "is a table: name the columns that are outputs with --outputs" in said
     assert "it holds the columns x1, x2, y1, y2, dy1/dx1" in said
     assert "has no column q, which --inputs names" in refusal(fit("data.csv", "--inputs", "q", "--outputs", "y1"))
     assert "leave out --layout" in refusal(fit("data.csv", *COLUMNS, "--paper-layout"))

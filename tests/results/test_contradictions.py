@@ -11,7 +11,7 @@ import pytest
 
 import unbraid as ub
 from draws import few_or_many
-from unbraid.data.neighbours import CONTRADICTION
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.kernels.arrays import Array
 from unbraid.results.contradictions import describe_contradiction, with_contradiction_first
 

@@ -10,7 +10,7 @@ from unbraid.cli.data import ask_for_outputs, sample_options
 from unbraid.cli.errors import in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
-from unbraid.data.look import Look
+from unbraid.data.looking.look import Look
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
 

@@ -34,7 +34,7 @@ from unbraid.runtime.dask_cluster import as_client
 
 if TYPE_CHECKING:
     from unbraid.data.functions import Derivatives, Function
-    from unbraid.data.look import Look
+    from unbraid.data.looking.look import Look
     from unbraid.runtime.progress import Callback
 
 THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
@@ -264,7 +264,7 @@ class Problem(SampleArrays):
           - The input c is 2 a: what belongs to which of them cannot be told. Leave c out, or give samples in
             which they vary apart.
         """
-        from unbraid.data.look import look_at
+        from unbraid.data.looking.look import look_at
 
         return look_at(self)
 

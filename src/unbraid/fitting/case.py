@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from unbraid.data.idle import idle_directions, without_idle
+from unbraid.data.looking.idle import idle_directions, without_idle
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.fitting.request import Request, count_unknowns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ from unbraid.runtime.text import clean_name, name_list
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "--", "?", ".", "missing"))
 """What people write where there is nothing to write, in small letters."""
 
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+"""A number with a comma where others have a point."""
 CELL_BYTES = 100
 """Bytes that a cell may take while it is a text."""
 
@@ -77,6 +80,11 @@ class Cells:
     def levels(self) -> tuple[str, ...]:
         """The different texts in it, in their order."""
         return tuple(sorted(set(self.texts.values())))
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether its texts are numbers with commas where others have points."""
+        return all(DECIMAL_COMMA.fullmatch(text) for text in self.texts.values())
 
     def examples(self) -> str:
         """Some of the texts in it."""

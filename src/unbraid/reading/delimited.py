@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +21,7 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
-from unbraid.reading.cells import CELL_BYTES, Cells
+from unbraid.reading.cells import CELL_BYTES, DECIMAL_COMMA, Cells
 from unbraid.reading.header import BLANKS, find_header, is_number, split_lines
 from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.memory import check_memory
@@ -35,7 +34,6 @@ LONGEST_LINE = 1 << 20
 """Characters that a line may have."""
 BYTES_AT_ONCE = 1 << 22
 """How many bytes are read at a time to count lines."""
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
 @contextmanager

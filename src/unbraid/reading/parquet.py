@@ -71,13 +71,17 @@ class ParquetTable(Table):
         try:
             table = self._file.read(columns=list(columns), use_threads=False)
             return [self._cells(name, table.column(name)) for name in columns]
+        except CellError:
+            raise
         except PARQUET_ERRORS as error:
             raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
 
     def _cells(self, name: str, column: pyarrow.ChunkedArray) -> Cells:
-        """The cells of a column; what is neither number nor text counts as a text."""
+        """The cells of a column; dates and the like count as texts."""
         import pyarrow
 
+        if pyarrow.types.is_nested(column.type):
+            self._check_type(name)
         if self._holds_numbers(name):
             numbers = column.cast(pyarrow.float64(), safe=False).to_numpy()
             return Cells(name, np.array(numbers, dtype=np.float64), {})

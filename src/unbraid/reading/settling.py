@@ -73,7 +73,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     keep = rows_to_keep(numbers, texts, wanted)
     gone = int(np.count_nonzero(~keep))
     if gone and wanted.missing != "drop":
-        problems.append(gaps_in_words(numbers, texts, wanted))
+        problems += gaps_in_words(numbers, texts, wanted)
     if not keep.any() and not problems:
         problems.append(f"no row is without gaps: {fullest(chosen)}")
     if problems:
@@ -84,6 +84,11 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     X = np.hstack([in_numbers(column, one, keep) for column, one in zip(columns, inputs, strict=True)])
     others = [by_name[name].numbers[keep] for name in wanted.others]
     return Settled(X, np.stack(others, axis=1), Encoding(columns), tuple(told))
+
+
+def count_strange(cells: Sequence[Cells]) -> int:
+    """How many cells hold no finite number."""
+    return sum(int(np.count_nonzero(~np.isfinite(one.numbers))) for one in cells)
 
 
 def leave_out(inputs: Sequence[Cells], wanted: Wanted, told: list[str]) -> list[Cells]:
@@ -110,6 +115,7 @@ def in_words(numbers: Sequence[Cells], wanted: Wanted) -> list[str]:
             levels = len(one.levels)
             encodable = one.name in wanted.inputs and 2 <= levels <= MOST_LEVELS
             cure = f"{ENCODE} to make indicators of it" if encodable else "leave it out"
+            cure = "write decimal points, not commas" if one.has_decimal_commas else cure
             problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {cure}")
         elif one.texts and wanted.missing != "drop":
             cells = counted(len(one.texts), "cell")
@@ -147,22 +153,22 @@ def rows_to_keep(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wante
     return keep
 
 
-def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> str:
-    """How many gaps there are, column by column, and what can be done about them."""
+def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> list[str]:
+    """How many gaps there are, column by column, and what can be done about them; nothing where there are none."""
     gappy = [one for one in numbers if one.is_gap.any() and not one.of_texts]
     gappy = [one for one in gappy if not (wanted.missing == "mask" and one.name in wanted.gappy)]
     counts = {one.name: int(one.is_gap.sum()) for one in gappy}
     counts |= {one.name: int((~one.is_text).sum()) for one in texts if not one.is_text.all()}
-    if not counts:  # rows that fail for another reason, which is told
-        return "such rows are in the way"
+    if not counts:
+        return []
     rows = np.any([one.is_gap for one in gappy] + [~one.is_text for one in texts], axis=0)
     cells = name_list((f"{quoted_name(name)} {count}" for name, count in counts.items()), len(counts))
     only_outputs = all(name in wanted.gappy for name in counts)
     mask = f", or {MASK} where that stands for what is not known" if only_outputs else ""
-    return (
+    return [
         f"{counted(int(rows.sum()), 'row')} of {len(rows)} {'has' if rows.sum() == 1 else 'have'} gaps (by column: "
         f"{cells}; the first is row {first_row(rows)}): {DROP} to leave them out{mask}"
-    )
+    ]
 
 
 def encoded(one: Cells, texts: Sequence[Cells], keep: BoolArray) -> EncodedColumn:

@@ -16,7 +16,7 @@ from unbraid.reading.cells import Cells
 from unbraid.reading.columns import Columns, check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST
 from unbraid.reading.samples import Points, Samples, describe_samples
-from unbraid.reading.settling import Settled, Wanted, in_numbers, settle
+from unbraid.reading.settling import Settled, Wanted, count_strange, in_numbers, settle
 from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.text import name_list, quoted_name
@@ -32,13 +32,14 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
         )
     if columns.jacobians and not columns.inputs:
         raise FileError(f"{table.path}: `jacobians` needs the names of `inputs`, whose order is that of its columns.")
+    x = choose(table, columns.inputs, "inputs")
     f = choose(table, columns.outputs, "outputs")
     w = () if columns.weights is None else choose(table, [columns.weights], "weights")
     if len(w) > 1:
         raise FileError(
             f"{table.path}: `weights` names {len(w)} columns, {name_list(map(quoted_name, w), len(w))}: name one."
         )
-    x = choose(table, columns.inputs, "inputs") if columns.inputs else others_than(table, (*f, *w))
+    x = x or others_than(table, (*f, *w))
     j = choose_jacobians(table, columns.jacobians, x, f)
     check_distinct(table, (*x, *f, *j, *w))
     wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, columns.missing, columns.categories)
@@ -76,8 +77,11 @@ def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Sett
     """The columns that are wanted: at once where all cells are numbers, and else cell by cell."""
     try:
         values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
-    except CellError:
-        return settle(table.path, table.read_cells((*wanted.inputs, *wanted.others)), wanted)
+    except CellError as first:
+        cells = table.read_cells((*wanted.inputs, *wanted.others))
+        if wanted.missing != "drop" and not wanted.open and count_strange(cells) == 1:
+            raise first  # which names the line
+        return settle(table.path, cells, wanted)
     X, others = np.split(values, [len(wanted.inputs)], axis=1)
     return Settled(X, others, Encoding.of_numbers(wanted.inputs), ())
 

@@ -3,7 +3,7 @@
 Where a model fits both up to their sizes, sizes tell: F ≈ a + c_F F̂ and J ≈ c_J Ĵ, output by output, and
 q = c_J / c_F is 1 unless one of the two is too large, -1 where a sign is wrong.
 
-Where it does not, samples are compared with their neighbours (`data.neighbours`).
+Where it does not, samples are compared with their neighbours (`data.looking.neighbours`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.data.neighbours import (
+from unbraid.data.looking.neighbours import (
     CONTRADICTION,
     KnownSamples,
     Neighbours,

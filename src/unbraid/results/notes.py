@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.data.look import look_at_columns
+from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray

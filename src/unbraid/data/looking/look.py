@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from unbraid.data.checks import counted
-from unbraid.data.neighbours import describe_by_neighbours
+from unbraid.data.looking.neighbours import describe_by_neighbours
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.runtime.text import name_list, quoted_name
@@ -125,7 +125,7 @@ def column_names(problem: Problem) -> tuple[list[str], list[str]]:
 
 def is_constant(columns: Array) -> BoolArray:
     """Which columns of an array do not vary, but for rounding."""
-    low, high = np.nanmin(columns, axis=0), np.nanmax(columns, axis=0)
+    low, high = np.fmin.reduce(columns, axis=0), np.fmax.reduce(columns, axis=0)
     return np.asarray(high - low <= SAME * np.maximum(np.abs(low), np.abs(high)))
 
 
@@ -144,7 +144,7 @@ def find_constant(columns: Array, names: Sequence[str], what: str, slopes: bool)
         )
     for k in map(int, np.flatnonzero(~constant)):
         values, counts = np.unique(columns[:, k][~np.isnan(columns[:, k])], return_counts=True)
-        share = counts.max() / counts.sum()
+        share = counts.max(initial=0) / max(counts.sum(), 1)
         if share >= MOSTLY and len(columns) * (1.0 - share) < FEW_VALUES:
             others = int(counts.sum() - counts.max())
             yield Finding(
