@@ -268,8 +268,8 @@ def find_far(columns: Array, names: Sequence[str], what: str) -> Iterator[Findin
 def find_discrete(X: Array, names: Sequence[str]) -> Iterator[Finding]:
     """Inputs of a few values."""
     for k, name in enumerate(names):
-        values = np.unique(X[:, k])
-        if not 2 <= len(values) <= FEW_VALUES or len(X) < REPEATS * len(values):
+        values, counts = np.unique(X[:, k], return_counts=True)
+        if not 2 <= len(values) <= FEW_VALUES or len(X) < REPEATS * len(values) or counts.min() < 2:
             continue
         shown = ", ".join(f"{one:.4g}" for one in values[:5]) + (", …" if len(values) > 5 else "")
         yield Finding(
