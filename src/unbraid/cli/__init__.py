@@ -22,8 +22,7 @@ Examples:
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid predict model.npz points.npz -o values.npz
 
-Every command has a --help with examples. Exit codes: 0 done, 2 wrong usage or data, 130 interrupted. Guide:
-docs/command_line.md in the repository.
+Every command has a --help. Exit codes: 0 done, 2 refused, 130 interrupted.
 """
 """A screen has 24 lines, and this help with the command that asks for it fits."""
 SHELLS = ("bash", "zsh", "fish")

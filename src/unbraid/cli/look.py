@@ -17,8 +17,8 @@ from unbraid.reading.problems import read_samples
 EXAMPLES = """\b
 Examples:
   unbraid look samples.npz
-  unbraid look table.csv --outputs y1,y2
-  unbraid look table.csv --outputs y1,y2 --missing drop --categories
+  unbraid look samples.csv --outputs y1,y2
+  unbraid look samples.csv --outputs y1,y2 --missing drop --categories
 """
 
 
