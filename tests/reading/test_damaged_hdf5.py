@@ -38,7 +38,7 @@ def layouts(file: h5py.File) -> None:
             lambda file: file.create_dataset("X", (30, 2), "f8", external=[("/etc/passwd", 0, 480)]),
             "it is stored in other files, which are not read",
         ),
-        (lambda file: file.create_group("X"), "it is a group: save what it holds on the first level"),
+        (lambda file: file.create_group("X"), "it is a struct: name an array in it."),
         (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "type object"),
         (lambda file: file.create_dataset("X", data=["text"]), "type object"),
         (lambda file: file.create_dataset("X", (30, 2), "c16"), "type complex128"),
