@@ -95,9 +95,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for letter, array in arrays.items():
         np.save(folder / f"{letter}.npy", array)
     many = {"X": arrays["X"], "F": np.tile(arrays["F"], (1, 5))[:, :9]}
-    named = {"X": arrays["X"], "F": arrays["F"], "U": arrays["X"], "Y": arrays["F"]}
+    few = {"X": arrays["X"], "F": arrays["F"]}
+    named = {**few, "U": arrays["X"], "Y": arrays["F"], "data": {"train": few}}
     next(iter(MATLAB.values()))(folder / "samples.mat", named)
-    next(iter(MATLAB.values()))(folder / "points.mat", arrays)
+    next(iter(MATLAB.values()))(folder / "points.mat", {**arrays, "data": {"test": few}})
     TABLES["samples.csv"](folder / "samples.csv", many)
     TABLES["samples.csv"](folder / "points.csv", arrays)
     TABLES["samples.csv"](folder / "fresh.csv", arrays)

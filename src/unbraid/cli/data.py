@@ -21,6 +21,7 @@ from unbraid.runtime.npz import SUFFIX
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
+INPUTS = "Columns of a table that are inputs; or the array to take for X, data/X of a struct or group."
 OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in kind.suffixes)} - {".npz", VAGUE_SUFFIX}
 
 
@@ -72,7 +73,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             "--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J."
         ),
         names_option("--outputs", "Columns of a table that are outputs; or the array to take for F."),
-        names_option("--inputs", "Columns of a table that are inputs; or the array to take for X."),
+        names_option("--inputs", INPUTS),
     ):
         function = add(function)
     return function

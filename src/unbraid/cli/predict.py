@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import check_apart, layout_asked_for, layout_options, named_files, names_option
+from unbraid.cli.data import INPUTS, check_apart, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
@@ -26,7 +26,8 @@ Examples:
   unbraid predict model.npz points.mat -o values.mat
   unbraid predict model.npz points.mat --inputs data/test/X -o values.mat
   unbraid predict model.npz points.csv --inputs x1,x2 -o values.csv
-  unbraid predict model.npz points.csv --inputs x1,x2 --jacobians -o values.parquet
+  unbraid predict model.npz points.csv --inputs x1,x2 --jacobians \\
+      -o values.parquet
   unbraid predict model.npz points.csv --inputs x1,x2 --json
 """
 
@@ -34,7 +35,7 @@ Examples:
 @click.command("predict", short_help="Evaluate a model at the points in a file.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", metavar="X", type=click.Path(path_type=Path))
-@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
+@names_option("--inputs", INPUTS)
 @layout_options
 @click.option(
     "-o",
