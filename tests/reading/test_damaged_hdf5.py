@@ -39,7 +39,11 @@ def layouts(file: h5py.File) -> None:
             "it is stored in other files, which are not read",
         ),
         (lambda file: file.create_group("X"), "it is a struct: name an array in it."),
-        (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "type object"),
+        (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "it is a struct array: save one of its"),
+        (
+            lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype).attrs.__setitem__("MATLAB_class", "cell"),
+            "it is a cell array",
+        ),
         (lambda file: file.create_dataset("X", data=["text"]), "type object"),
         (lambda file: file.create_dataset("X", (30, 2), "c16"), "type complex128"),
         (lambda file: file.create_dataset("X", data=h5py.Empty("f8")), "must be an array of real numbers"),

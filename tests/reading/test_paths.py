@@ -34,10 +34,10 @@ def agree(read: ub.Problem, wanted: str = "XFJ") -> bool:
     return "".join(found) == wanted and all(np.array_equal(found[name], arrays()[name]) for name in found)
 
 
-def refusal(path: Path, *names: str, **options: Any) -> str:
+def refusal(path: Path, inputs: str | tuple[str, ...] = ()) -> str:
     """The one sentence with which a file is refused, without the file's name."""
     with pytest.raises(ub.UnbraidError) as caught:
-        read_problem(path, *names, **options)
+        read_problem(path, inputs)
     text = str(caught.value)
     assert text.isprintable()
     assert len(text) < 600
@@ -54,6 +54,14 @@ def test_arrays_are_named_by_paths(tmp_path: Path, name: str, write: Writer, bet
     assert agree(samples.problem)
     assert np.array_equal(read_points(tmp_path / name, 2, f"{inside}X", "samples-first").X, given["X"])
     assert agree(read_problem(tmp_path / name, "/data/X", layout="samples-first").problem)
+
+
+@writers
+def test_weights_are_named_by_a_path(tmp_path: Path, name: str, write: Writer) -> None:
+    write(tmp_path / name, {**arrays(), "counts": {"w": np.arange(1.0, 31.0)}})
+    problem = read_problem(tmp_path / name, layout="samples-first", weights="counts/w").problem
+    assert problem.weights is not None
+    assert np.array_equal(np.asarray(problem.weights), np.arange(1.0, 31.0))
 
 
 @writers
@@ -237,11 +245,11 @@ def test_numbers_of_octave_of_any_kind_are_read(tmp_path: Path) -> None:
     kinds += "# name: F\n# type: bool matrix\n# rows: 3\n# columns: 1\n 1\n 0\n 1\n\n\n"
     kinds += "# name: G\n# type: float matrix\n# rows: 3\n# columns: 2\n 1.5 NA\n NaN 2\n 3 4\n\n\n"
     path.write_text("# Created by Octave 7.3.0\n" + kinds)
-    problem = read_problem(path, layout="samples-first").problem
-    assert np.array_equal(problem.X, [[1, 4], [2, 5], [3, 6]])
-    assert np.array_equal(problem.F, [[1], [0], [1]])
-    problem = read_problem(path, outputs="G", layout="samples-first", missing="mask").problem
-    assert np.array_equal(problem.F, [[1.5, np.nan], [np.nan, 2], [3, 4]], equal_nan=True)
+    found = parts(read_problem(path, layout="samples-first").problem)
+    assert np.array_equal(found["X"], [[1, 4], [2, 5], [3, 6]])
+    assert np.array_equal(found["F"], [[1], [0], [1]])
+    found = parts(read_problem(path, outputs="G", layout="samples-first", missing="mask").problem)
+    assert np.array_equal(found["F"], np.array([[1.5, np.nan], [np.nan, 2], [3, 4]]), equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Shape
 from unbraid.reading.matlab.octave_types import other_type
-from unbraid.reading.matlab.others import ELSEWHERE, EMPTY, LINK, MATLAB_OBJECT, SPARSE
+from unbraid.reading.matlab.others import CELL, ELSEWHERE, EMPTY, LINK, MATLAB_OBJECT, SPARSE, STRUCT_ARRAY
 from unbraid.reading.sources import GROUP, STRUCT, ArraySource, Other, need
 from unbraid.runtime.npz import BEST_DEFLATE
 from unbraid.runtime.text import clean_name
@@ -129,6 +129,8 @@ class HDF5Arrays(ArraySource):
             raise self.refused(name, ELSEWHERE)
         if MATLAB_EMPTY in found.attrs:
             raise self.refused(name, EMPTY)
+        if self.from_matlab and h5py.check_ref_dtype(found.dtype) is not None:
+            raise self.refused(name, CELL if matlab_class(found) == "cell" else STRUCT_ARRAY)
         kind = matlab_class(found) or "double"
         if kind not in MATLAB_NUMBERS or found.dtype.kind not in "fiub" or found.shape is None:
             what = f"of class {clean_name(kind)} and type {found.dtype!s:.40}"
