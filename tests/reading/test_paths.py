@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import unbraid as ub
 from sample_files import HDF5, NESTED, Writer, hdf5_members, octave_entry, parts
 from unbraid.cli import app
-from unbraid.reading import read_points, read_problem
+from unbraid.reading import read_points, read_problem, sources
+from unbraid.reading.matlab import octave_text, version5
 
 writers = pytest.mark.parametrize(("name", "write"), NESTED.items(), ids=NESTED)
 PROBLEM = ub.datasets.trig(S=30, rng=0)[0]
@@ -355,6 +356,14 @@ def test_a_struct_that_lies_about_its_fields_is_refused(tmp_path: Path) -> None:
     for lie in (0, -1, 7, 2**31 - 1):
         path.write_bytes(sound[: width + 4] + struct.pack("<i", lie) + sound[width + 8 :])
         assert "damaged" in refusal(path, "data/X")
+
+
+@pytest.mark.parametrize("name", ["five.mat", "octave.mat"])
+def test_a_struct_of_very_many_fields_is_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sources, octave_text, version5):
+        monkeypatch.setattr(module, "MOST_PATHS", 20)
+    NESTED[name](tmp_path / name, {"data": {f"field{k}": np.ones((1, 1)) for k in range(30)}})
+    assert "has more than 20 variables and fields: save X, F and J alone." in refusal(tmp_path / name, "data/field3")
 
 
 def test_deep_and_wide_files_of_octave_are_refused(tmp_path: Path) -> None:

@@ -162,6 +162,10 @@ class ArraySource(ABC):
                 others[path] = "damaged"
         return others
 
+    def crowded(self) -> FileError:
+        """The error about a file with more variables and fields than are looked at."""
+        return FileError(f"{self.path} has more than {MOST_PATHS} variables and fields: save X, F and J alone.")
+
     def refused(self, name: str, other: Other) -> NoArrayError:
         """The error about something that is no array of real numbers; of a struct or a group, with what is in it."""
         inner = self._inside_if_sound(name) if other in (STRUCT, GROUP) else ()

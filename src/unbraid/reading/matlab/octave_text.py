@@ -122,8 +122,10 @@ class OctaveTextArrays(ArraySource):
 
     def _note(self, line: bytes | None, above: str, levels: int) -> str:
         """Note the variable, field or element whose name stands in a line; its path. What is inside is noted, too."""
-        if line is None or not levels or len(self._entries) > MOST_PATHS:
+        if line is None or not levels:
             raise ValueError
+        if len(self._entries) > MOST_PATHS:
+            raise self.crowded()
         path, kind = above + text_of(line, NAME), text_of(self._line(), TYPE)
         other = other_type(kind)
         if other == HANDLE:
@@ -187,6 +189,8 @@ class OctaveTextArrays(ArraySource):
         """Turn whatever is raised on lines that make no variable into one `FileError`."""
         try:
             yield
+        except FileError:
+            raise
         except (ValueError, OSError, MemoryError) as error:
             raise FileError(f"{self.path} is truncated or damaged: its variables cannot be read.") from error
 

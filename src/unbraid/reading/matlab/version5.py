@@ -161,9 +161,7 @@ class Matlab5Arrays(ArraySource):
             found = self._read_variable(stream, place) if length else place
             fields[path] = replace(found, name=path)
             if len(self._variables) + len(fields) > MOST_PATHS:
-                raise FileError(
-                    f"{self.path} has more than {MOST_PATHS} fields in its structs: save X, F and J as variables."
-                )
+                raise self.crowded()
             if found.other == STRUCT and levels:
                 self._read_fields(stream, fields[path], levels - 1)
             stream.skip(end - stream.at)
