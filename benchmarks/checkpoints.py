@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 import unbraid as ub
-from unbraid.fitting import checkpoint
+from unbraid.fitting.checkpoints import checkpoint
 
 CASES: dict[str, tuple[ub.Problem, int, dict[str, Any]]] = {
     "f_trig, S=100, 16 starts": (ub.datasets.trig(100, rng=0)[0], 3, {}),

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import unbraid as ub
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.kernels.arrays import Array
-from unbraid.results.contradictions import CONTRADICTION
 
 NOISES = (0.0, 0.01, 0.05)
 Rng = np.random.Generator

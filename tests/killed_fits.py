@@ -20,7 +20,7 @@ import numpy as np
 import unbraid as ub
 from unbraid.bases.splines import PlacedSpline
 from unbraid.data.fingerprint import marks_of
-from unbraid.fitting import checkpoint
+from unbraid.fitting.checkpoints import checkpoint
 from unbraid.methods.base import Polish
 from unbraid.runtime.files import replacing
 

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import check_finite, numbers
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole
 from unbraid.fitting.request import Continuing
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
-from unbraid.results.contradictions import CONTRADICTION
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status

@@ -14,7 +14,7 @@ import unbraid as ub
 from interrupted_fits import finished_file
 from killed_fits import fitted
 from unbraid.errors import FileError
-from unbraid.fitting.checkpoint import digest_parts
+from unbraid.fitting.checkpoints.checkpoint import digest_parts
 from unbraid.reading import read_problem
 from unbraid.runtime.npz import write_npz
 

@@ -103,5 +103,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     TABLES["samples.csv"](folder / "points.csv", arrays)
     TABLES["samples.csv"](folder / "fresh.csv", arrays)
     TABLES["samples.parquet"](folder / "samples.parquet", arrays)
-    ub.decouple(problem, 2, starts=1, rng=0).model.save(folder / "model.npz")
+    model = ub.decouple(problem, 2, starts=1, rng=0).model
+    model.changed(input_names=["x1", "x2"], output_names=["y1", "y2"]).save(folder / "model.npz")
     return folder

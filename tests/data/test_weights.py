@@ -65,8 +65,8 @@ def test_gaps_are_refused_unless_they_are_announced() -> None:
         ub.Problem(X, F)
     assert not ub.Problem(X, F, missing="mask").complete
     assert repr(ub.Problem(X, F, missing="mask")).endswith("values only, 8.3 % missing)")
-    with pytest.raises(ub.UnbraidError, match=r"missing must be 'error' or 'mask', got 'drop'"):
-        ub.Problem(X, F, missing="drop")  # type: ignore[arg-type]
+    with pytest.raises(ub.UnbraidError, match=r"missing must be 'error', 'mask' or 'drop', got 'other'"):
+        ub.Problem(X, F, missing="other")  # type: ignore[arg-type]
     with pytest.raises(ub.UnbraidError, match="F holds nothing but NaN: pass F=None"):
         ub.Problem(X, np.full((6, 2), np.nan), np.ones((6, 2, 2)), missing="mask")
     with pytest.raises(ub.UnbraidError, match="Output 1 is missing throughout"):

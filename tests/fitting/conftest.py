@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unbraid.fitting import checkpoint
+from unbraid.fitting.checkpoints import checkpoint
 
 
 @pytest.fixture

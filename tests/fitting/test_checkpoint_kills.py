@@ -23,9 +23,10 @@ from killed_fits import BOTH, FITS, bits, fitted
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
-from unbraid.fitting import checkpoint, levels
+from unbraid.fitting import levels
 from unbraid.fitting import search as starts
-from unbraid.fitting.checkpoint import Checkpoint
+from unbraid.fitting.checkpoints import checkpoint
+from unbraid.fitting.checkpoints.checkpoint import Checkpoint
 from unbraid.fitting.session import ProgressSpan, Session
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, Run

@@ -16,7 +16,7 @@ from interrupted_fits import CtrlC, undisturbed
 from killed_fits import BOTH, VALUES, bits, fitted
 from unbraid.fitting import fit_rank as fit_module
 from unbraid.fitting.case import Case
-from unbraid.fitting.checkpoint import Checkpoint
+from unbraid.fitting.checkpoints.checkpoint import Checkpoint
 from unbraid.fitting.search import SearchStarts
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.interrupts import attempt, keeping_interrupts_back, listening

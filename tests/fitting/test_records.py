@@ -21,8 +21,8 @@ from interrupted_fits import finished_file, killed, undisturbed
 from killed_fits import bits, fitted
 from unbraid.data.in_memory import Samples
 from unbraid.errors import FileError, SettingError, UnbraidError
-from unbraid.fitting.checkpoint import digest_parts
-from unbraid.fitting.records import ObjectRecord, RecordError, read_record, write_record
+from unbraid.fitting.checkpoints.checkpoint import digest_parts
+from unbraid.fitting.checkpoints.records import ObjectRecord, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
 from unbraid.runtime.npz import write_npz
 from unbraid.solvers.iterates import Measure
@@ -116,7 +116,7 @@ FORGED: dict[str, Any] = {
     "a class of others": {"object": ["subprocess.Popen", {"args": "true"}]},
     "a function": {"object": ["os.system", {}]},
     "what a module of ours has imported": {"object": ["unbraid.errors.os.system", {}]},
-    "an imported class": {"object": ["unbraid.fitting.records.Path", {}]},
+    "an imported class": {"object": ["unbraid.fitting.checkpoints.records.Path", {}]},
     "samples": {"object": ["unbraid.data.problem.Problem", {}]},
     "a module that is not imported": {"object": ["antigravity.Fly", {}]},
     "a class as a value": {"class": "unbraid.bases.Basis"},

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sample_files import read_columns, refusal, write_matlab73
-from unbraid.reading import hdf5
+from unbraid.reading.matlab import hdf5
 
 
 def hdf5_file(path: Path, change: Callable[[h5py.File], object]) -> Path:

@@ -11,8 +11,9 @@ import pytest
 
 import unbraid as ub
 from draws import few_or_many
+from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.kernels.arrays import Array
-from unbraid.results.contradictions import CONTRADICTION, describe_contradiction, with_contradiction_first
+from unbraid.results.contradictions import describe_contradiction, with_contradiction_first
 
 Mistake = Callable[[Array, np.random.Generator], Array]
 

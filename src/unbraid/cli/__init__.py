@@ -12,7 +12,7 @@ import sys
 import click
 from click.shell_completion import get_completion_class
 
-from unbraid.cli import compare, demo, fit, inspect, predict, report, reproduce
+from unbraid.cli import compare, demo, fit, inspect, look, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
 from unbraid.version import __version__
 
@@ -73,7 +73,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
 
 
-for module in (demo, fit, report, inspect, predict, compare, reproduce):
+for module in (demo, look, fit, report, inspect, predict, compare, reproduce):
     app.add_command(module.command)
 app.add_command(completion)
 

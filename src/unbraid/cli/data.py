@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
@@ -16,12 +17,14 @@ from unbraid.errors import FileError
 from unbraid.reading.columns import Columns
 from unbraid.reading.kinds import FILE_KINDS, TABLE_SUFFIXES, VAGUE_SUFFIX
 from unbraid.reading.layout import LAST, LAYOUTS
+from unbraid.reading.problems import open_source
+from unbraid.reading.sources import Table
 from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
+from unbraid.runtime.text import printable
 
 OUTPUT_ENDING = "an .npz file of just this name"
 """What commands write: the name is the one given, and no ending is added to it."""
-INPUTS = "Columns of a table that are inputs; or the array to take for X, data/X of a struct or group."
 OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in kind.suffixes)} - {".npz", VAGUE_SUFFIX}
 
 
@@ -61,7 +64,11 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(get_args(Missing)),
             default="error",
             show_default=True,
-            help="What NaN in F and J, or empty cells, are: errors, or (mask) what is not known, and left out.",
+            help="What NaN and empty cells are: errors; in outputs and Jacobians (mask) what is not known; or (drop) "
+            "reasons to leave those samples out.",
+        ),
+        click.option(
+            "--categories", is_flag=True, help="Columns of texts are inputs as well: indicators of what they say."
         ),
         click.option(
             "--weights",
@@ -73,10 +80,26 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             "--jacobians", "Columns with ∂f_1/∂x_1, ∂f_1/∂x_2, ..., row after row; or the array to take for J."
         ),
         names_option("--outputs", "Columns of a table that are outputs; or the array to take for F."),
-        names_option("--inputs", INPUTS),
+        names_option(
+            "--inputs",
+            "Columns of a table that are inputs, by default all numbers that are nothing else; or the array for X, "
+            "data/X of a struct or group.",
+        ),
     ):
         function = add(function)
     return function
+
+
+def ask_for_outputs(data: Path, columns: Columns, silent: bool = False) -> Columns:
+    """What was asked for; of a table whose outputs were not named, somebody at a terminal is asked for them."""
+    if silent or columns.outputs or columns.jacobians or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return columns
+    with open_source(data, columns) as source:
+        if not isinstance(source, Table):
+            return columns
+        click.echo(f"{data} is a table: it holds {printable(source.holds())}.", err=True)
+    named = click.prompt("Which of them are outputs (with commas between them)", err=True)
+    return replace(columns, outputs=(named,))
 
 
 def layout_asked_for(layout: str | None, paper_layout: bool) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from unbraid.data.checks import MASK
+from unbraid.data.checks import DROP, ENCODE, MASK
 from unbraid.errors import UnbraidError
 from unbraid.runtime.files import why_refused
 from unbraid.runtime.text import printable
@@ -128,6 +128,8 @@ IN_OPTIONS = {
     r"give checkpoint another path": "give --checkpoint another name",
     r"leave out checkpoint": "leave out --checkpoint",
     re.escape(MASK): "add --missing mask",
+    re.escape(DROP): "add --missing drop",
+    re.escape(ENCODE): "add --categories",
     r"pass ([FJ])=None": r"leave \1 out",
     r"use Problem\(X, F, J\)": "use --layout samples-first",
     r"give J \(S, n, m\) as well, or let Problem\.from_function.*": "give J as well, or use --method default.",

@@ -14,8 +14,9 @@ from unbraid.bases.constraints import CONSTRAINTS, Constraint
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.bases import basis_options, choose_basis
 from unbraid.cli.cells import scheduler_option, this_command
-from unbraid.cli.data import OUTPUT_ENDING, check_output, named_files, sample_options
+from unbraid.cli.data import OUTPUT_ENDING, ask_for_outputs, check_output, named_files, sample_options
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
+from unbraid.cli.look import say_look
 from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
@@ -77,6 +78,9 @@ Examples with arrays:
 
 \b
 Examples with tables, their columns by name, by pattern or from first to last:
+  unbraid fit samples.csv --outputs y1,y2 --rank auto -o model.npz
+  unbraid fit samples.csv --outputs y1 --missing drop --categories \\
+      --rank auto -o model.npz
   unbraid fit samples.csv --inputs x1,x2 --outputs y1,y2 --rank 3 -o model.npz
   unbraid fit samples.csv --inputs 'x*' --outputs y1:y9 --rank 3 -o model.npz
   unbraid fit samples.parquet --inputs 'x*' --outputs 'y*' \\
@@ -156,8 +160,8 @@ def command(
 
     DATA is a file with arrays X (S, m), F (S, n) and J (S, n, m): .npz, MATLAB's .mat, HDF5 (.h5), or a folder with
     X.npy, F.npy and J.npy. Or it is a table with one sample a row, .csv or .parquet, whose columns are named with
-    --inputs, --outputs and --jacobians. An array `weights` (S,), or the column that --weights names, says how much
-    each sample counts.
+    --outputs, --inputs (by default all others that hold numbers) and --jacobians. An array `weights` (S,), or the
+    column that --weights names, says how much each sample counts.
 
     Ctrl-C ends the search and keeps the best model found until then; the exit code then is 130. With --checkpoint the
     same command goes on with the search, after Ctrl-C as after a crash.
@@ -168,8 +172,10 @@ def command(
     check_output(output, data, *named_files(columns))
     check_report(report_path, output, data, *named_files(columns))
     check_checkpoint(checkpoint, output, data, *named_files(columns), *filter(None, [report_path]))
+    columns = ask_for_outputs(data, columns, as_json)
     with progress_bar("Decoupling") as callback:
         samples = read_samples(data, columns, callback)
+        look = samples.problem.look()
         with kept_on_interrupt(lambda: kept_in(checkpoint)):
             result = decouple(
                 samples.problem,
@@ -194,8 +200,11 @@ def command(
             with kept_on_interrupt(lambda: f"Interrupted while the report was made: the model is there, in {output}."):
                 write_report(result, report_path, command=shell, callback=callback)
     if as_json:
-        say_document({**fit_document(result, samples, starts, seed, output), "report": report_path})
+        document = fit_document(result, samples, starts, seed, output)
+        say_document({**document, "odd": [str(one) for one in look], "report": report_path})
     else:
+        say_look(look)
+        result = replace(result, notes=tuple(note for note in result.notes if note not in map(str, look)))
         # An interrupted selection ends with a quick fit, from fewer starts; any other fit was to have all of them.
         print_fit(result, samples, len(result.starts) if rank == "auto" else starts, output)
         say_report(report_path)

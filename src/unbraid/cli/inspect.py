@@ -15,6 +15,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.carrying import name_superfluous, superfluous
 from unbraid.results.model import DecoupledModel
+from unbraid.runtime.text import name_list, quoted_name
 
 SHOWN_ENTRIES = 6
 
@@ -41,6 +42,9 @@ def command(model: Path, as_json: bool) -> None:
     columns = ("branch", "basis", "u from", "u to", "certified", "direction (row of W0)", "weights (column of W1)")
     print_table("f(x) = W1 g(W0 x) + bias", columns, rows)
     say(f"bias: {vector_text(loaded.bias)}")
+    for what, names in (("inputs", loaded.input_names), ("outputs", loaded.output_names)):
+        if names is not None:
+            say(f"{what}: {name_list(map(quoted_name, names), len(names))}")
     idle = superfluous(loaded)
     if idle:
         theirs = "its direction means" if len(idle) == 1 else "their directions mean"
@@ -60,7 +64,8 @@ def model_document(model: DecoupledModel, path: Path) -> dict[str, Any]:
         for j, one in enumerate(model.branches)
     ]
     sizes = {"rank": model.rank, "inputs": model.m, "outputs": model.n}
-    return {"model": path, **sizes, "W0": model.W0, "W1": model.W1, "bias": model.bias, "branches": branches}
+    names = {"input_names": model.input_names, "output_names": model.output_names}
+    return {"model": path, **sizes, **names, "W0": model.W0, "W1": model.W1, "bias": model.bias, "branches": branches}
 
 
 def basis_text(branch: Branch) -> str:

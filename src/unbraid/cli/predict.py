@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import INPUTS, check_apart, layout_asked_for, layout_options, named_files, names_option
+from unbraid.cli.data import check_apart, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
@@ -25,7 +25,7 @@ Examples:
   unbraid predict model.npz points.npz -o values.npz
   unbraid predict model.npz points.mat -o values.mat
   unbraid predict model.npz points.mat --inputs data/test/X -o values.mat
-  unbraid predict model.npz points.csv --inputs x1,x2 -o values.csv
+  unbraid predict model.npz points.csv -o values.csv
   unbraid predict model.npz points.csv --inputs x1,x2 --jacobians \\
       -o values.parquet
   unbraid predict model.npz points.csv --inputs x1,x2 --json
@@ -35,7 +35,9 @@ Examples:
 @click.command("predict", short_help="Evaluate a model at the points in a file.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", metavar="X", type=click.Path(path_type=Path))
-@names_option("--inputs", INPUTS)
+@names_option(
+    "--inputs", "Columns of a table that are inputs, if not MODEL's; or the array for X, data/X of a struct or group."
+)
 @layout_options
 @click.option(
     "-o",
@@ -62,8 +64,11 @@ def command(
 ) -> None:
     """Evaluate MODEL at the points X (S, m) in a file: values F (S, n) and Jacobians J (S, n, m).
 
-    X is a file of any kind that `unbraid fit` reads, or a single array, X.npy. Arrays are written as X is laid out. A
-    table, .csv or .parquet, has a row a point: inputs, outputs, and with --jacobians their derivatives.
+    X is a file of any kind that `unbraid fit` reads, or a single array, X.npy. A table has the columns that MODEL was
+    fitted to, in any order and among others; or --inputs names them.
+
+    Arrays are written as X is laid out. A table, .csv or .parquet, has a row a point: inputs, outputs, and with
+    --jacobians their derivatives.
     """
     slopes = jacobians is not False
     if output is not None:
@@ -73,22 +78,25 @@ def command(
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
     with progress_bar("Evaluating") as callback:
-        read = read_points(points, loaded.m, inputs, layout_asked_for(layout, paper_layout), callback)
+        asked = layout_asked_for(layout, paper_layout)
+        read = read_points(points, loaded.m, inputs, asked, callback, encoding=loaded.columns)
         X = read.X
         F, J = evaluate(loaded, X, slopes, callback)
-    names = getattr(loaded, "input_names", None), getattr(loaded, "output_names", None)
-    predictions = Predictions(X, F, J, read.layout, *names)
+    predictions = Predictions(X, F, J, read.layout, loaded.input_names or read.names, loaded.output_names)
     if output is not None:
         written = write_predictions(output, predictions)
         file_is_there("prediction", output)
-    outside = int(np.count_nonzero(beyond_training(loaded, X)))
+    outside, gaps = int(np.count_nonzero(beyond_training(loaded, X))), int(np.isnan(X).any(axis=1).sum())
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
         values = predictions.arrays() if output is None else {}
-        say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, **values})
+        say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, "gaps": gaps, **values})
         return
     say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
     say(f"Wrote {written} to {output}.")
+    if gaps:
+        have = "has gaps: its prediction is" if gaps == 1 else "have gaps: their predictions are"
+        say(f"{gaps} of {len(X)} points {have} NaN.")
     if outside:
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 

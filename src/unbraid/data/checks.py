@@ -20,9 +20,9 @@ from unbraid.kernels.arrays import Array, BoolArray, blocks
 
 ARRAYS = ("X", "F", "weights", "J")
 """What there is of every sample."""
-Missing = Literal["error", "mask"]
-MASK = 'pass missing="mask"'
-"""The advice where something is missing."""
+Missing = Literal["error", "mask", "drop"]
+MASK, DROP, ENCODE = 'pass missing="mask"', 'pass missing="drop"', "pass categories=True"
+"""The advice where something is missing, or is a text."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -180,9 +180,9 @@ def refuse_not_finite(name: str, flaws: Flaws, advice: str = "remove those sampl
 
 
 def check_missing(missing: str) -> None:
-    """Refuse a `missing` that is neither "error" nor "mask"."""
+    """Refuse a `missing` that does not exist."""
     if missing not in get_args(Missing):
-        raise DataError(f"missing must be 'error' or 'mask', got {shown(missing)}.")
+        raise DataError(f"missing must be 'error', 'mask' or 'drop', got {shown(missing)}.")
 
 
 def check_known(name: str, array: Array) -> None:
@@ -249,3 +249,17 @@ def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int)
     if len(names) != count:
         raise DataError(f"{argument} must be {count} names, one a column, got {len(names)}.")
     return names
+
+
+def by_name(frame: Any, names: Sequence[str]) -> Any:
+    """The columns of a data frame that have these names, in their order; as it is where its columns have other names.
+
+    A frame that has some of them and lacks others is refused: it would be taken for something else.
+    """
+    columns = list(frame.columns)
+    lacking = [name for name in names if name not in columns]
+    if len(lacking) == len(names):
+        return frame
+    if lacking:
+        raise DataError(f"X lacks the column{'s' if len(lacking) > 1 else ''} {', '.join(map(repr, lacking))}.")
+    return frame[list(names)]

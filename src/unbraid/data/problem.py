@@ -24,6 +24,7 @@ from unbraid.data.checks import (
 )
 from unbraid.data.dask_arrays import Chunks, align, gather, indices, is_lazy
 from unbraid.data.dask_blocks import Held
+from unbraid.data.encoding import Encoding
 from unbraid.data.known import Known, all_known, check_entries, count_known
 from unbraid.data.reductions import Summand, total
 from unbraid.data.sample_arrays import ColumnNames, SampleArrays, arrays_of, as_samples
@@ -33,6 +34,7 @@ from unbraid.runtime.dask_cluster import as_client
 
 if TYPE_CHECKING:
     from unbraid.data.functions import Derivatives, Function
+    from unbraid.data.looking.look import Look
     from unbraid.runtime.progress import Callback
 
 THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
@@ -53,9 +55,13 @@ class Problem(SampleArrays):
     weights
         (S,), how much each sample counts in the fit, ≥ 0: a sample of weight 2 counts like two. None: all the same.
     missing
-        ``"error"`` refuses NaN; ``"mask"`` takes NaN in F and J for entries that are not known, and leaves them out.
+        ``"error"`` refuses NaN; ``"mask"`` takes NaN in F and J for entries that are not known, and leaves them out;
+        ``"drop"`` leaves out samples with NaN anywhere.
     input_names, output_names
-        m and n names for reports and plots; None: those of the columns where X or F is a data frame, else none.
+        m and n names, which models keep, for reports, plots and tables; None: those of the columns where X or F is a
+        data frame, else none.
+    encoding
+        How columns of a table became the inputs, where some of them were texts, as `reading.read_problem` tells it.
 
     Notes
     -----
@@ -84,18 +90,21 @@ class Problem(SampleArrays):
         *,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         check_missing(missing)
         arrays = arrays_of(X, F, J, weights)
         m, n = arrays["X"].shape[1], (arrays["F"] if F is not None else arrays["J"]).shape[1]
         names = as_names("input_names", input_names, X, m), as_names("output_names", output_names, F, n)
+        if missing == "drop":
+            arrays, missing = without_gaps(arrays), "error"
         home = None
         if any(is_lazy(array) for array in arrays.values()):
             arrays = align(arrays)
             home = Chunks(arrays, partial(block_of, names, missing == "error"))
         else:
             arrays = {name: read_only(array) for name, array in arrays.items()}
-        given = SampleArrays(**arrays, input_names=names[0], output_names=names[1], home=home)
+        given = SampleArrays(**arrays, input_names=names[0], output_names=names[1], encoding=encoding, home=home)
         counts = check_entries(Problem.unchecked(given), missing)
         super().__init__(**vars(replace(given, counts=counts, whole=counts.entries == all_known(given).entries)))
 
@@ -236,6 +245,29 @@ class Problem(SampleArrays):
         """Whether its arrays are NumPy's own: no memory map, and no Dask array."""
         return self.home is None and not any(is_mapped(getattr(self, name)) for name in ARRAYS)
 
+    def look(self) -> Look:
+        """What is odd about the samples, in sentences, each with a cure: it is worth a look before a fit.
+
+        Columns that do not vary, or are sums of others; copies, and points with several values; far values and long
+        tails; inputs of a few values; what is missing; too few samples; Jacobians that are not those of the values.
+        Where samples are very many it looks at 100,000 of them.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+        >>> X[:, 1], X[:, 2] = 7.0, 2.0 * X[:, 0]
+        >>> ub.Problem(X, F=np.sin(X[:, :1]), input_names=["a", "b", "c"]).look()
+        Problem(S=50 samples, m=3 inputs, n=1 output, values only)
+          - The input b is 7 in all samples. Its weight in the model is zero. Leave it out, or give samples
+            in which it varies.
+          - The input c is 2 a: what belongs to which of them cannot be told. Leave c out, or give samples in
+            which they vary apart.
+        """
+        from unbraid.data.looking.look import look_at
+
+        return look_at(self)
+
     def sum(
         self,
         function: Callable[Concatenate[Problem, ...], Summand],
@@ -273,7 +305,13 @@ class Problem(SampleArrays):
         else:
             arrays = gather(self.home, indices(index, self.S))
         missing: Missing = "error" if self.complete else "mask"
-        return Problem(**arrays, missing=missing, input_names=self.input_names, output_names=self.output_names)
+        return Problem(
+            **arrays,
+            missing=missing,
+            input_names=self.input_names,
+            output_names=self.output_names,
+            encoding=self.encoding,
+        )
 
     def thinned(self, most: int | None = None) -> Problem:
         """The problem of at most so many of the samples, in memory: spread evenly, and drawn with a fixed seed.
@@ -348,6 +386,17 @@ class Problem(SampleArrays):
             f"Problem(S={counted(self.S, 'sample')}, m={counted(self.m, 'input')}, n={counted(self.n, 'output')}, "
             f"{', '.join([have[self.F is not None, self.J is not None], *more])})"
         )
+
+
+def without_gaps(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Arrays of samples without those samples that have NaN in any of them."""
+    if any(is_lazy(array) or is_mapped(array) for array in arrays.values()):
+        raise DataError('missing="drop" is for arrays in memory: leave out those samples yourself, or use "mask".')
+    gaps = [np.isnan(array.reshape(len(array), -1)).any(axis=1) for array in arrays.values()]
+    keep = ~np.any(gaps, axis=0)
+    if not keep.any():
+        raise DataError('missing="drop" leaves nothing: all samples have NaN somewhere.')
+    return arrays if keep.all() else {name: array[keep] for name, array in arrays.items()}
 
 
 def block_of(names: tuple[ColumnNames, ColumnNames], whole: bool, **arrays: Any) -> Problem:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unbraid.data.checks import check_shapes, samples_of
 from unbraid.data.dask_arrays import Chunks, is_lazy, lazy_samples
 from unbraid.data.dask_blocks import Held
+from unbraid.data.encoding import Encoding
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 
@@ -26,6 +27,8 @@ class SampleArrays:
     ----------
     input_names, output_names
         m and n names, or None.
+    encoding
+        How columns of a table became the inputs, where some of them were texts; else None.
     home
         The blocks of Dask arrays; None: the arrays are NumPy's.
     counts
@@ -40,6 +43,7 @@ class SampleArrays:
     weights: Array | None = None
     input_names: ColumnNames = None
     output_names: ColumnNames = None
+    encoding: Encoding | None = None
     home: Chunks | Held | None = None
     counts: Known | None = None
     whole: bool = False

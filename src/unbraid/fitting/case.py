@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
+from unbraid.data.looking.idle import idle_directions, without_idle
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.fitting.request import Request, count_unknowns
@@ -35,7 +37,7 @@ class Case:
     def conclude(self, found: Found) -> Fit:
         """The best run as a model, and how all starts ended; `seconds` are still to come."""
         problem, request, method = self.problem, self.request, self.request.method_used
-        best, starts = found.best, found.every_start
+        best, *starts = self.determined([found.best, *found.every_start])
         basis = request.basis_searched_on(self.problem) if found.basis is None else found.basis
         model = finish_run(problem, self.units, basis, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
@@ -63,6 +65,13 @@ class Case:
             asked=request,
             smoothing=smoothing,
         )
+
+    def determined(self, runs: Sequence[Run]) -> list[Run]:
+        """Runs without what samples leave open of their directions: weights of constant inputs, say, are zero."""
+        idle = idle_directions(self.problem, self.units)
+        if not idle.size:
+            return list(runs)
+        return [replace(run, best=replace(run.best, W0=without_idle(run.best.W0, idle))) for run in runs]
 
 
 def ending(problem: Problem, status: Status) -> Status:

@@ -67,6 +67,7 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
+    model = model.changed(input_names=problem.input_names, output_names=problem.output_names, encoding=problem.encoding)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.problem import Problem
-from unbraid.fitting.checkpoint import journal_at
+from unbraid.fitting.checkpoints.checkpoint import journal_at
 from unbraid.fitting.memory_plan import Sizes
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from unbraid.data.checks import check_finite, numbers, samples_of
+from unbraid.data.checks import check_finite, counted, numbers, samples_of
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import Array, Shape
@@ -48,6 +48,8 @@ def samples_in_arrays(source: ArraySource, columns: Columns, callback: Callback 
     else:
         build = Problem if layout == FIRST else Problem.from_paper_layout
         problem = build(X, F, J, W, columns.missing)  # which says what is wrong with the shapes
+    gone = (len(X) if layout == FIRST else X.shape[-1]) - problem.S
+    taken += f", {counted(gone, 'sample')} with gaps left out" if gone > 0 else ""
     return describe_samples(problem, taken, names.get(WEIGHTS))
 
 

@@ -34,8 +34,10 @@ class Columns:
     weights
         The column, or the array, with one weight a sample; None: none, or the array named weights.
     missing
-        Whether NaN and empty cells of outputs and Jacobians are refused ("error") or stand for what is not known
-        ("mask").
+        Whether NaN and empty cells are refused ("error"), stand for what is not known in outputs and Jacobians
+        ("mask"), or have their samples left out ("drop").
+    categories
+        Whether columns of texts become inputs, as indicators of what they say; else they are left out.
     layout
         "samples-first" or "samples-last"; None: by the shapes in MATLAB's files, samples first in all others.
     """
@@ -46,6 +48,7 @@ class Columns:
     weights: str | None = None
     missing: Missing = "error"
     layout: str | None = None
+    categories: bool = False
 
     def __post_init__(self) -> None:
         check_missing(self.missing)

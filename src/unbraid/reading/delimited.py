@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,8 +21,9 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
+from unbraid.reading.cells import CELL_BYTES, DECIMAL_COMMA, Cells
 from unbraid.reading.header import BLANKS, find_header, is_number, split_lines
-from unbraid.reading.sources import Gaps, Table
+from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.text import clean_name
@@ -34,7 +34,6 @@ LONGEST_LINE = 1 << 20
 """Characters that a line may have."""
 BYTES_AT_ONCE = 1 << 22
 """How many bytes are read at a time to count lines."""
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
 @contextmanager
@@ -80,6 +79,26 @@ class DelimitedTable(Table):
             raise FileError(f"{self.path} has names in {self._line_of_names()} but no numbers below.")
         return table[:S]
 
+    def read_cells(self, columns: Sequence[str]) -> list[Cells]:
+        at = [self.columns.index(name) for name in columns]
+        most = count_lines(self.path)
+        check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", CELL_BYTES * most * len(at))
+        written: list[list[str]] = [[] for _ in at]
+        with self._opened() as lines:
+            line = sum(1 for _ in islice(lines, self._header.lines))
+            reader = split_lines(lines, self._header.separator)
+            while True:
+                here = line + reader.line_num + 1
+                with self._splitting_as_sentence(here):
+                    row = next(reader, None)
+                if row is None:
+                    break
+                if any(map(str.strip, row)) or len(row) > 1:  # else the line is empty
+                    self._check_length(row, here)
+                    for column, index in zip(written, at, strict=True):
+                        column.append(row[index])
+        return [Cells.of(name, column) for name, column in zip(columns, written, strict=True)]
+
     def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
         """The numbers in the columns `at` of a block of lines, or None where anything is out of the ordinary."""
         separator: str | None = self._header.separator
@@ -114,13 +133,17 @@ class DelimitedTable(Table):
 
     def _numbers(self, row: list[str], line: int, at: list[int], gaps: Gaps) -> list[float]:
         """The numbers in the columns `at` of one row, which stands in a given line of the file."""
+        self._check_length(row, line)
+        return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
+
+    def _check_length(self, row: list[str], line: int) -> None:
+        """Refuse a row that has not as many entries as there are names."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
             raise FileError(
                 f"{self.path}, line {line}, has {entries}, and {self._line_of_names()} has {names}: repair or remove "
                 f"that line."
             )
-        return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
 
     def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:
         """The number in one cell, NaN where it may be empty; a `FileError` says where something else is."""
@@ -131,7 +154,7 @@ class DelimitedTable(Table):
         said = f'has "{clean_name(text)}", which is not a finite number' if text else "is empty"
         comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
         advice = gaps.advice(column, "line", empty)
-        raise FileError(f"{self.path}, line {line}, column {clean_name(column)}, {said}: {advice}{comma}")
+        raise CellError(f"{self.path}, line {line}, column {clean_name(column)}, {said}: {advice}{comma}")
 
     def _line_of_names(self) -> str:
         """Which line of the file has the names, in words."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unbraid.errors import FileError
 from unbraid.reading.delimited import open_delimited
-from unbraid.reading.hdf5 import open_hdf5
+from unbraid.reading.matlab.hdf5 import open_hdf5
 from unbraid.reading.matlab.octave_text import START, open_octave_text
 from unbraid.reading.matlab.version5 import HEADER, open_matlab5
 from unbraid.reading.numpy_files import open_archive, open_folder, open_single

@@ -12,7 +12,8 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
-from unbraid.reading.sources import Gaps, Table, need
+from unbraid.reading.cells import CELL_BYTES, Cells
+from unbraid.reading.sources import CellError, Gaps, Table, need
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.runtime.text import clean_name
@@ -64,6 +65,28 @@ class ParquetTable(Table):
         except PARQUET_ERRORS as error:
             raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
 
+    def read_cells(self, columns: Sequence[str]) -> list[Cells]:
+        S = self._file.metadata.num_rows
+        check_memory(f"Reading {counted(len(columns), 'column')} of {self.path}", CELL_BYTES * S * len(columns))
+        try:
+            table = self._file.read(columns=list(columns), use_threads=False)
+            return [self._cells(name, table.column(name)) for name in columns]
+        except CellError:
+            raise
+        except PARQUET_ERRORS as error:
+            raise FileError(f"{self.path} is truncated or damaged: its rows cannot be read.") from error
+
+    def _cells(self, name: str, column: pyarrow.ChunkedArray) -> Cells:
+        """The cells of a column; dates and the like count as texts."""
+        import pyarrow
+
+        if pyarrow.types.is_nested(column.type):
+            self._check_type(name)
+        if self._holds_numbers(name):
+            numbers = column.cast(pyarrow.float64(), safe=False).to_numpy()
+            return Cells(name, np.array(numbers, dtype=np.float64), {})
+        return Cells.of(name, ["" if one is None else str(one) for one in column.to_pylist()])
+
     def _read(self, columns: Sequence[str], S: int, callback: Callback | None, gaps: Gaps) -> Array:
         """S rows of some columns, (S, how many), read a few at a time."""
         table = np.empty((S, len(columns)))
@@ -82,11 +105,16 @@ class ParquetTable(Table):
 
     def _check_type(self, name: str) -> None:
         """Refuse a column that does not hold numbers."""
+        if not self._holds_numbers(name):
+            kind = self._file.schema_arrow.field(name).type
+            raise CellError(f"{self.path}: column {clean_name(name)} must hold numbers, and its type is {kind!s:.40}.")
+
+    def _holds_numbers(self, name: str) -> bool:
+        """Whether a column holds numbers."""
         from pyarrow import types
 
-        kind = self._file.schema_arrow.field(name).type
-        if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
-            raise FileError(f"{self.path}: column {clean_name(name)} must hold numbers, and its type is {kind!s:.40}.")
+        kind, tests = self._file.schema_arrow.field(name).type, (types.is_floating, types.is_integer)
+        return any(test(kind) for test in (*tests, types.is_boolean, types.is_decimal))
 
     def _numbers(self, values: pyarrow.Array, name: str, before: int, gaps: Gaps) -> Array:
         """Some rows of a column as float64, `before` rows into the file; refused unless finite or gaps."""
@@ -98,5 +126,5 @@ class ParquetTable(Table):
             row = int(wrong[0])
             said = f"is {numbers[row]}" if values[row].is_valid else "is empty"
             advice = gaps.advice(name, "row", bool(np.isnan(numbers[row])))
-            raise FileError(f"{self.path}, row {before + row + 1}, column {clean_name(name)}, {said}: {advice}")
+            raise CellError(f"{self.path}, row {before + row + 1}, column {clean_name(name)}, {said}: {advice}")
         return numbers

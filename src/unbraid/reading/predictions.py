@@ -123,14 +123,15 @@ def write_matlab(file: BinaryIO, predictions: Predictions) -> None:
 
 
 def write_csv(file: BinaryIO, predictions: Predictions) -> None:
-    """One row a point, in the shortest digits that give each number back."""
+    """One row a point, in the shortest digits that give each number back; where X has gaps, cells are empty."""
     names = predictions.columns()
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     plain = all(map(PLAIN_NAME.fullmatch, names))
     csv.writer(text, quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     writer = csv.writer(text, lineterminator="\n")
     for rows in predictions.rows():
-        writer.writerows(rows.tolist())
+        cells = np.where(np.isnan(rows), "", rows.astype(object)) if np.isnan(rows).any() else rows
+        writer.writerows(cells.tolist())
     text.detach()
 
 

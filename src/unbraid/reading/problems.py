@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unbraid.data.checks import Missing
+from unbraid.data.encoding import Encoding
 from unbraid.errors import FileError, check_path
 from unbraid.reading.arrays import points_in_arrays, samples_in_arrays
 from unbraid.reading.columns import Columns
@@ -30,6 +31,7 @@ def read_problem(
     *,
     weights: str | None = None,
     missing: Missing = "error",
+    categories: bool = False,
 ) -> Samples:
     r"""The samples in a file: `.npz`, `.mat`, Octave's text, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
 
@@ -38,9 +40,9 @@ def read_problem(
     path
         The file, or the folder.
     inputs, outputs, jacobians
-        In a table, which columns; `unbraid.reading.columns` says how to name them. Elsewhere the names of the arrays,
-        if they are not X, F and J; in a struct or a group they are paths, data/train/X or data.train.X, and F and J
-        then lie beside X unless they are named.
+        In a table, which columns; `unbraid.reading.columns` says how to name them. Without `inputs` all others that
+        hold numbers are inputs. Elsewhere the names of the arrays, if they are not X, F and J; in a struct or a group
+        they are paths, data/train/X or data.train.X, and F and J then lie beside X unless they are named.
     layout
         "samples-first", X (S, m), F (S, n), J (S, n, m), or "samples-last", X (m, S), F (n, S), J (n, m, S). If None,
         MATLAB's files are read in the layout that their shapes fit, and all others samples first.
@@ -51,7 +53,10 @@ def read_problem(
         one.
     missing
         "error" refuses NaN, and empty cells of a table; "mask" takes them for what is not known, in outputs and
-        Jacobians.
+        Jacobians; "drop" leaves out samples that have any.
+    categories
+        Whether columns of texts in a table become inputs, as indicators of what they say (`unbraid.data.encoding`).
+        The problem, and models that are fitted to it, remember how.
 
     Examples
     --------
@@ -64,7 +69,7 @@ def read_problem(
     Problem(S=2 samples, m=2 inputs, n=1 output, values only)
     """
     names = several(inputs), several(outputs), several(jacobians)
-    return read_samples(path, Columns(*names, weights, missing, layout), callback)
+    return read_samples(path, Columns(*names, weights, missing, layout, categories), callback)
 
 
 def read_samples(path: StrPath, columns: Columns, callback: Callback | None = None) -> Samples:
@@ -76,13 +81,22 @@ def read_samples(path: StrPath, columns: Columns, callback: Callback | None = No
 
 
 def read_points(
-    path: StrPath, m: int, inputs: Names = (), layout: str | None = None, callback: Callback | None = None
+    path: StrPath,
+    m: int,
+    inputs: Names = (),
+    layout: str | None = None,
+    callback: Callback | None = None,
+    *,
+    encoding: Encoding | None = None,
 ) -> Points:
-    """The points in a file, for a function of m inputs; see `read_problem`."""
+    """The points in a file, for a function of m inputs; see `read_problem`.
+
+    `encoding` tells which columns of a table are the inputs where `inputs` does not, and how texts become inputs.
+    """
     columns = Columns(several(inputs), layout=layout)
     with open_source(path, columns) as source:
         if isinstance(source, Table):
-            return points_in_table(source, columns, m, callback)
+            return points_in_table(source, columns, m, encoding, callback)
         return points_in_arrays(source, columns, m)
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from unbraid.data.checks import MASK
 from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
 from unbraid.kernels.arrays import Array, Shape
+from unbraid.reading.cells import Cells
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.text import MOST_NAMES, clean_name, name_list, printable, quoted_name
 
@@ -53,6 +54,10 @@ class NoArrayError(FileError):
     def __init__(self, said: str, what: str) -> None:
         super().__init__(said)
         self.what = what
+
+
+class CellError(FileError):
+    """A cell of a table holds no finite number."""
 
 
 class ArraySource(ABC):
@@ -214,7 +219,11 @@ class Table(ABC):
 
     @abstractmethod
     def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
-        """Some columns, (S, how many), all finite but for NaN in gaps; a `FileError` says where something else is."""
+        """Some columns, (S, how many), all finite but for NaN in gaps; a `CellError` says where something else is."""
+
+    @abstractmethod
+    def read_cells(self, columns: Sequence[str]) -> list[Cells]:
+        """Some columns as they are, with texts and gaps in them."""
 
     def holds(self) -> str:
         """What the file holds, in a few words: the names of its columns."""

@@ -1,68 +1,157 @@
-"""From the columns of a table to samples."""
+"""From the columns of a table to samples, or to points."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from unbraid.data.checks import counted
+from unbraid.data.encoding import EncodedColumn, Encoding
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError
+from unbraid.kernels.arrays import Array
+from unbraid.reading.cells import Cells
 from unbraid.reading.columns import Columns, check_distinct, choose, choose_jacobians
 from unbraid.reading.layout import FIRST
 from unbraid.reading.samples import Points, Samples, describe_samples
-from unbraid.reading.sources import Gaps, Table
+from unbraid.reading.settling import Settled, Wanted, count_strange, in_numbers, settle
+from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.text import name_list, quoted_name
 
 
 def samples_in_table(table: Table, columns: Columns, callback: Callback | None = None) -> Samples:
-    """The samples in the named columns of a table."""
-    if not columns.inputs or not (columns.outputs or columns.jacobians):
+    """The samples in the named columns of a table; without names of inputs, all other columns of numbers are these."""
+    if not (columns.outputs or (columns.inputs and columns.jacobians)):
         raise FileError(
-            f"{table.path} is a table: name the columns that are inputs with `inputs` and those that are outputs with "
-            f"`outputs`, with commas between them; it holds {table.holds()}."
+            f"{table.path} is a table: name the columns that are outputs with `outputs`, with commas between them, and "
+            f"those that are inputs with `inputs`, or leave that out, and all others that hold numbers are; it holds "
+            f"{table.holds()}."
         )
-    x, f = choose(table, columns.inputs, "inputs"), choose(table, columns.outputs, "outputs")
-    j = choose_jacobians(table, columns.jacobians, x, f)
+    if columns.jacobians and not columns.inputs:
+        raise FileError(f"{table.path}: `jacobians` needs the names of `inputs`, whose order is that of its columns.")
+    x = choose(table, columns.inputs, "inputs")
+    f = choose(table, columns.outputs, "outputs")
     w = () if columns.weights is None else choose(table, [columns.weights], "weights")
     if len(w) > 1:
         raise FileError(
             f"{table.path}: `weights` names {len(w)} columns, {name_list(map(quoted_name, w), len(w))}: name one."
         )
+    x = x or others_than(table, (*f, *w))
+    j = choose_jacobians(table, columns.jacobians, x, f)
     check_distinct(table, (*x, *f, *j, *w))
-    values = table.read((*x, *f, *j, *w), callback, Gaps((*f, *j), columns.missing == "mask"))
-    X, F, J, W = np.split(values, np.cumsum([len(x), len(f), len(j)]), axis=1)
+    wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, columns.missing, columns.categories)
+    read = read_wanted(table, wanted, callback)
+    x = read.encoding.input_names
+    F, J, W = np.split(read.others, np.cumsum([len(f), len(j)]), axis=1)
     problem = Problem(
-        X,
+        read.X,
         F if f else None,
         J.reshape(len(J), -1, len(x)) if j else None,
         W[:, 0] if w else None,
-        columns.missing,
+        "mask" if columns.missing == "mask" else "error",
         input_names=x,
         output_names=f or None,
+        encoding=None if x == read.encoding.column_names else read.encoding,
     )
     taken = [list_columns("input", x), list_columns("output", f)] if f else [list_columns("input", x)]
     if j:
         taken.append(f"Jacobians in {counted(len(j), 'column')}")
-    return describe_samples(problem, ", ".join(taken), w[0] if w else None)
+    return describe_samples(problem, "; ".join([", ".join(taken), *read.told]), w[0] if w else None)
 
 
-def points_in_table(table: Table, columns: Columns, m: int, callback: Callback | None = None) -> Points:
-    """The points in the m named columns of a table."""
-    if not columns.inputs:
+def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
+    """The columns that were not named; one without a name, as of row numbers, is no input."""
+    left = tuple(name for name in table.columns if name and name not in named)
+    twice = [name for name, count in Counter(left).items() if count > 1]
+    if twice:
+        raise FileError(f"{table.path} has {counted(2, 'column')} or more named {quoted_name(twice[0])}: rename them.")
+    if not left:
+        raise FileError(f"{table.path} has no column beside {name_list(map(quoted_name, named), len(named))}.")
+    return left
+
+
+def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Settled:
+    """The columns that are wanted: at once where all cells are numbers, and else cell by cell."""
+    try:
+        values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
+    except CellError as first:
+        cells = table.read_cells((*wanted.inputs, *wanted.others))
+        if wanted.missing != "drop" and not wanted.open and count_strange(cells) == 1:
+            raise first  # which names the line
+        return settle(table.path, cells, wanted)
+    X, others = np.split(values, [len(wanted.inputs)], axis=1)
+    return Settled(X, others, Encoding.of_numbers(wanted.inputs), ())
+
+
+def points_in_table(
+    table: Table, columns: Columns, m: int, encoding: Encoding | None = None, callback: Callback | None = None
+) -> Points:
+    """The points in the m named columns of a table, or in those that a model knows by name.
+
+    Rows with gaps are kept, as NaN, where the columns are a model's own.
+    """
+    if columns.inputs:
+        x = choose(table, columns.inputs, "inputs")
+        if encoding is None or len(encoding.columns) != len(x):
+            if len(x) != m:
+                raise FileError(
+                    f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names "
+                    f"{counted(len(x), 'column')}, {name_list(map(quoted_name, x), len(x))}: name as many as the model "
+                    f"has."
+                )
+            return Points(table.read(x, callback), FIRST, list_columns("input", x), x)
+    elif encoding is None:
         raise FileError(
             f"{table.path} is a table: name the {counted(m, 'column')} of inputs with `inputs`; it holds "
             f"{table.holds()}."
         )
-    x = choose(table, columns.inputs, "inputs")
-    if len(x) != m:
-        raise FileError(
-            f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
-            f"{name_list(map(quoted_name, x), len(x))}: name as many as the model has."
-        )
-    return Points(table.read(x, callback), FIRST, list_columns("input", x))
+    else:
+        x = encoding.column_names
+        lacking = [name for name in x if name not in table.columns]
+        if lacking:
+            raise FileError(
+                f"{table.path} lacks {counted(len(lacking), 'column')} that the model needs, "
+                f"{name_list(map(quoted_name, lacking), len(lacking))}: it holds {table.holds()}."
+            )
+    return Points(encoded_points(table, x, encoding, callback), FIRST, list_columns("input", x))
+
+
+def encoded_points(table: Table, x: Sequence[str], encoding: Encoding, callback: Callback | None) -> Array:
+    """Points (S, m) in columns that an encoding knows, NaN in rows with gaps."""
+    if all(column.levels is None for column in encoding.columns):
+        try:
+            return table.read(x, callback)
+        except CellError:
+            pass
+    cells = table.read_cells(x)
+    parts, problems = [], []
+    for one, column in zip(cells, encoding.columns, strict=True):
+        wrong = one.texts if column.levels is None else {}
+        unknown = [] if column.levels is None else column.unknown(list(one.texts.values()))
+        if wrong or one.is_infinite.any():
+            problems.append(
+                f"column {quoted_name(one.name)} holds what is no finite number ({one.examples() or 'inf'})"
+            )
+        if unknown:
+            known = name_list(map(quoted_name, column.levels or ()), len(column.levels or ()))
+            said = name_list(map(quoted_name, unknown), len(unknown))
+            problems.append(f"column {quoted_name(one.name)} says {said}, and the model knows {known}")
+        if not problems:
+            parts.append(points_of(column, one))
+    if problems:
+        raise FileError(f"{table.path} cannot be used as it is: {'; '.join(problems)}.")
+    return np.hstack(parts)
+
+
+def points_of(column: EncodedColumn, one: Cells) -> Array:
+    """The inputs (S, k) of a column, NaN where it has gaps."""
+    there = ~one.is_gap
+    result = np.full((len(there), len(column.input_names)), np.nan)
+    result[there] = in_numbers(column, one, there)
+    return result
 
 
 def list_columns(what: str, columns: Sequence[str]) -> str:

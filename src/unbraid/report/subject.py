@@ -259,4 +259,4 @@ def in_gauge_of(model: DecoupledModel, laid: dict[int, AlignedBranch]) -> Decoup
     branches = list(model.branches)
     for j, one in laid.items():
         branches[j] = FunctionBranch(one, one.derivative, f"true branch {one.found + 1}", model.branches[j].domain)
-    return DecoupledModel(model.W0, model.W1, branches, model.bias)
+    return model.changed(branches=branches)

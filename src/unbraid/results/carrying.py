@@ -30,7 +30,7 @@ def left_out(model: DecoupledModel, smoothing: Smoothing | None) -> list[int]:
 
 def some_branches(model: DecoupledModel, chosen: IndexArray) -> DecoupledModel:
     """A model of some branches of another."""
-    return DecoupledModel(model.W0[chosen], model.W1[:, chosen], [model.branches[j] for j in chosen], model.bias)
+    return model.changed(W0=model.W0[chosen], W1=model.W1[:, chosen], branches=[model.branches[j] for j in chosen])
 
 
 def chooses_smoothing(model: DecoupledModel) -> bool:

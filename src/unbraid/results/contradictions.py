@@ -3,110 +3,53 @@
 Where a model fits both up to their sizes, sizes tell: F ≈ a + c_F F̂ and J ≈ c_J Ĵ, output by output, and
 q = c_J / c_F is 1 unless one of the two is too large, -1 where a sign is wrong.
 
-Where it does not, samples are compared with their neighbours. Of a smooth function
-
-    f(x') - f(x)  ≈  ½ (J(x) + J(x')) (x' - x),
-
-and how much of the differences on the left the right side explains, R², tells whether J is that of F; and, with J
-negated, transposed, its axes in another order or its columns in other units, what would make it so. Neighbours are
-so far apart that values differ by more than noise. Jacobians that explain hardly more than the same ones in a random
-order are not those of these samples.
+Where it does not, samples are compared with their neighbours (`data.looking.neighbours`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.data.looking.neighbours import (
+    CONTRADICTION,
+    KnownSamples,
+    Neighbours,
+    describe_disorder,
+    describe_factor,
+    describe_mending,
+    describe_units,
+    describe_zeros,
+    told,
+)
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.model import DecoupledModel
 from unbraid.results.wild import WILD
 
-CONTRADICTION = "F and J contradict each other"
-"""How the note begins."""
-MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
-"""How many samples are looked at, and how few say nothing."""
-MOST_ENTRIES = 1 << 16
-"""How many entries of Jacobians are looked at, of samples and of pairs of neighbours."""
-MOST_NEIGHBOURS = 8
-"""How many neighbours of a sample are looked at."""
 FITTED = 0.1
 """The share of the variance that a model may leave and still tell sizes."""
 SIZE_ODDS, SIZE_ERRORS = 1.04, 5.0
 """Sizes that differ by less than this factor, or by fewer standard errors, are the same."""
-GAINED = 0.7
-"""A mended J leaves at most this share of what J leaves unexplained of the differences between neighbours."""
-MENDED = 0.8
-"""It leaves at most this share of these differences: less bad is not good."""
-FACTOR = 1.6
-"""Units of J that differ by less than this factor may be the same: neighbours are not near enough to tell."""
-FAR_FACTOR, MOST_LEFT = 2.5, 0.5
-"""A factor that neighbours at any distance can tell, and what Jacobians may leave unexplained where they have it."""
-LIKE_NEIGHBOURS = 0.85
-"""Jacobians that explain this share of the differences between neighbours are not doubted."""
-ORDERED = 0.55
-"""Jacobians leave at most this share of what they leave unexplained in a random order."""
-NOISES, NEGLIGIBLE = 1.7, 0.01
-"""Jacobians may leave so many times the noise unexplained, and this share of the variance."""
-NOISE_NEIGHBOURS = 10
-"""Of how many neighbours differences tell of noise, as they go to zero with the distance but for that."""
-BENT, STRAIGHT = 0.7, 0.2
-"""Slopes at the ends of a pair that differ by more than this share of themselves tell little of what is between; and
-the share of pairs without such slopes that is enough to leave out the others."""
-RANDOM_ORDERS = 8
-"""How many random orders Jacobians are compared with."""
-UNLIKE, BEYOND_NOISE, STILL_NEAR = 0.05, 4.0, 0.3
-"""Values of neighbours differ by this share of the variance, by so many times what nearest ones differ by, which may be
-noise; more than the last is not asked for."""
-STILL_VARYING = 0.3
-"""Values that vary by this share of their spread, and more, cannot have Jacobians that are zero."""
-UNITS_LEFT = 0.25
-"""What Jacobians may leave unexplained in the units that are said to be theirs."""
-PAIRS_PER_INPUT = 20
-"""Differences of values that have to be known for every input whose units are asked for."""
-FEW_AXES, MANY_AXES = 5, 12
-"""Axes of which all orders are tried, and all exchanges of two; of more than these, none."""
 
 
 def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | None:
     """The sentence to be said where values and Jacobians are not those of one function; None where they may be."""
-    if problem.F is None or problem.J is None:
+    samples = KnownSamples.of(problem)
+    if samples is None:
         return None
-    most = min(MOST_SAMPLES, MOST_ENTRIES // (problem.n * problem.m))
-    if most < FEWEST_SAMPLES:
-        return None
-    some = problem.thinned(most)
-    X, F, J = some.X, np.asarray(some.F), np.asarray(some.J)
-    known = np.isfinite(F).all(axis=1) & np.isfinite(J).all(axis=(1, 2))
-    X, F, J = X[known], F[known], J[known]
-    if len(X) < FEWEST_SAMPLES:
-        return None
-    varying = np.std(F, axis=0) > 1e-12 * np.abs(F).max(axis=0)
-    if not varying.any():
-        return None
-    if (unfilled := describe_zeros(F, J)) or not J.any():
+    if (unfilled := describe_zeros(samples.F, samples.J)) or not samples.J.any():
         return unfilled
+    X, F, J = samples
+    varying = samples.varying
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # infinite sums tell nothing, and accuse nobody
         sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
         near = Neighbours.of(X, F, J)
         if sizes.fitted:
             return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
         return describe_mending(near) or describe_units(near) or describe_factor(near) or describe_disorder(near, J)
-
-
-def describe_zeros(F: Array, J: Array) -> str | None:
-    """The sentence where J is zero at all samples, or at all of the first or last ones, and F varies there."""
-    nonzero = np.flatnonzero(J.any(axis=(1, 2)))
-    first, last = (nonzero[0], len(J) - 1 - nonzero[-1]) if nonzero.size else (len(J), 0)
-    for count, which, part in ((first, "first", F[:first]), (last, "last", F[len(F) - last :])):
-        if count >= FEWEST_SAMPLES and np.any(np.std(part, axis=0) > STILL_VARYING * np.std(F, axis=0)):
-            where = "throughout" if count == len(J) else f"at the {which} {100.0 * count / len(J):.0f} % of the samples"
-            return told(f"J is zero {where}, where F varies: it may not have been filled in", "")
-    return None
 
 
 class RelativeSizes(NamedTuple):
@@ -156,189 +99,6 @@ def describe_sizes(sizes: RelativeSizes, outputs: IndexArray) -> str | None:
         return told("J has the wrong sign", where)
     times = f"{np.median(q):.3g}" if same or len(q) == 1 else f"between {q.min():.3g} and {q.max():.3g}"
     return told(f"J is {times} times the Jacobian of the values: a factor is missing, or units differ", where)
-
-
-class Neighbours(NamedTuple):
-    """Differences between neighbours: Δx (p, m), ΔF (p, n) in units of its spread, and means of J (p, n, m).
-
-    `pairs` (p, 2) has their numbers, `noise` is the share of noise in the variance of values.
-    """
-
-    pairs: IndexArray
-    noise: float
-    steps: Array
-    rises: Array
-    slopes: Array
-    spread: Array
-
-    @classmethod
-    def of(cls, X: Array, F: Array, J: Array) -> Neighbours:
-        """Samples and others near to them, at most twice as many as inputs; distances are in units of spread."""
-        x_scale, spread = (np.where(one > 0.0, one, 1.0) for one in (np.std(X, axis=0), np.std(F, axis=0)))
-        pairs, noise = pairs_beyond_noise(X / x_scale, F / spread), share_of_noise(X / x_scale, F / spread)
-        pairs = pairs[:: 1 + len(pairs) * J[0].size // MOST_ENTRIES]
-        pairs = straight_pairs(pairs, X, J / spread[:, None])
-        one, other = pairs.T
-        return cls(pairs, noise, X[other] - X[one], (F[other] - F[one]) / spread, 0.5 * (J[one] + J[other]), spread)
-
-    def with_slopes(self, J: Array) -> Array:
-        """Means of other Jacobians (S, n, m) over the same pairs."""
-        return np.asarray(0.5 * (J[self.pairs[:, 0]] + J[self.pairs[:, 1]]))
-
-    def expected(self, slopes: Array) -> Array:
-        """The differences of values that slopes make likely, (p, n)."""
-        return np.asarray(np.einsum("pik,pk->pi", slopes, self.steps) / self.spread)
-
-    def left(self, slopes: Array) -> float:
-        """1 - R²: the share of the differences of values that slopes leave unexplained."""
-        total = max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
-        return float(np.sum((self.rises - self.expected(slopes)) ** 2)) / total
-
-    def left_at_any_size(self, slopes: Array) -> float:
-        """The same of slopes times the best positive factor: slopes that are too steep for such steps may be right."""
-        expected = self.expected(slopes)
-        size = float(np.sum(expected**2)) * float(np.sum(self.rises**2))
-        return 1.0 - max(float(np.sum(expected * self.rises)), 0.0) ** 2 / max(size, np.finfo(float).tiny)
-
-    @property
-    def unlike(self) -> float:
-        """How unlike the values of neighbours are: 0 if they are the same, 1 if they have no relation."""
-        return float(np.mean(self.rises**2)) / 2.0
-
-
-def pairs_beyond_noise(X: Array, F: Array) -> IndexArray:
-    """Pairs (p, 2) of samples as near to each other as they can be if their values are to differ by more than noise."""
-    from scipy.spatial import KDTree
-
-    tree, first = KDTree(X), 1
-    count = min(2 * X.shape[1], len(X) - 1, MOST_NEIGHBOURS)
-    near = np.asarray(tree.query(X, range(2, count + 2))[1])
-    wanted = float(np.clip(BEYOND_NOISE * np.mean((F[near[:, 0]] - F) ** 2) / 2.0, UNLIKE, STILL_NEAR))
-    while np.mean((F[near] - F[:, None]) ** 2) / 2.0 < wanted and 2 * first + count <= len(X) // 3:
-        first *= 2
-        near = np.asarray(tree.query(X, range(first + 1, first + count + 1))[1])
-    pairs = np.stack([np.repeat(np.arange(len(X)), count), near.ravel()], axis=1)
-    return np.unique(np.sort(pairs, axis=1), axis=0)
-
-
-def straight_pairs(pairs: IndexArray, X: Array, J: Array) -> IndexArray:
-    """Those of some pairs (p, 2) between which slopes do not change too much for a straight line, if they are several.
-
-    Where they do, as in long tails, ½ (J(x) + J(x')) (x' - x) may be many times the difference of values.
-    """
-    one, other = pairs.T
-    steps = X[other] - X[one]
-    ends = [np.einsum("pik,pk->pi", J[end], steps) for end in (one, other)]
-    size = np.sqrt(np.sum(ends[0] ** 2 + ends[1] ** 2, axis=1))
-    straight = np.sqrt(np.sum((ends[0] - ends[1]) ** 2, axis=1)) <= BENT * size
-    return pairs[straight] if np.count_nonzero(straight) >= STRAIGHT * len(pairs) else pairs
-
-
-def share_of_noise(X: Array, F: Array) -> float:
-    """How much values of variance 1 would differ at distance zero, by a line through the differences of near ones."""
-    from scipy.spatial import KDTree
-
-    distances, near = KDTree(X).query(X, range(2, min(NOISE_NEIGHBOURS, len(X) - 1) + 2))
-    squares = np.mean(distances**2, axis=0)
-    unlike = np.mean((F[near] - F[:, None]) ** 2, axis=(0, 2)) / 2.0
-    from_mean = squares - squares.mean()
-    slope = float(from_mean @ unlike) / max(float(from_mean @ from_mean), np.finfo(float).tiny)
-    return float(np.clip(unlike.mean() - slope * squares.mean(), 0.0, unlike[0]))
-
-
-def describe_mending(near: Neighbours) -> str | None:
-    """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
-    found = ((near.left(slopes), near.left_at_any_size(slopes), cause) for cause, slopes in mended(near))
-    left, at_any_size, cause = min(found, default=(np.inf, np.inf, ""))
-    better = left < min(GAINED * near.left(near.slopes), MENDED)
-    return told(cause, "") if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
-
-
-def describe_disorder(near: Neighbours, J: Array) -> str | None:
-    """The sentence where Jacobians do not explain how values change between neighbours, and noise does not either."""
-    left = near.left(near.slopes)
-    if 1.0 - left > LIKE_NEIGHBOURS or left * near.unlike < NOISES * near.noise + NEGLIGIBLE:
-        return None
-    rng = np.random.default_rng(0)
-    by_chance = np.mean([near.left(near.with_slopes(rng.permutation(J))) for _ in range(RANDOM_ORDERS)])
-    if left <= ORDERED * by_chance:
-        return None
-    return told(
-        "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or the "
-        "function varies faster than the samples show",
-        "",
-    )
-
-
-def mended(near: Neighbours) -> Iterator[tuple[str, Array]]:
-    """Jacobians as they might have been meant, with what was done to them instead."""
-    J = near.slopes
-    _, n, m = J.shape
-    yield "J has the wrong sign", -J
-    if n == m:
-        yield "J is transposed: it has ∂f_k/∂x_i where ∂f_i/∂x_k is expected", J.mT
-    for order in orders(m):
-        yield (
-            f"The inputs of J are in another order than those of X: by X they would be {one_based(order)}",
-            J[:, :, order],
-        )
-    for order in orders(n):
-        yield (
-            f"The outputs of J are in another order than those of F: by F they would be {one_based(order)}",
-            J[:, order],
-        )
-
-
-def describe_units(near: Neighbours) -> str | None:
-    """The sentence where Jacobians explain much more in other units, input by input, than with one factor for all."""
-    m = near.steps.shape[1]
-    if m > MANY_AXES or near.rises.size < PAIRS_PER_INPUT * m:
-        return None
-    parts = (near.slopes * near.steps[:, None] / near.spread[:, None]).reshape(-1, m)
-    rises = near.rises.ravel()
-    if not np.isfinite(parts).all():
-        return None
-    together = parts.sum(axis=1)
-    factor = float(together @ rises) / max(float(together @ together), np.finfo(float).tiny)
-    factors = np.linalg.lstsq(parts, rises)[0]
-    left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
-    apart = np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)
-    if not apart.any() or left > min(GAINED * left_together, UNITS_LEFT * float(rises @ rises)):
-        return None
-    sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
-    return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")
-
-
-def describe_factor(near: Neighbours) -> str | None:
-    """The sentence where Jacobians explain most with a factor that is far from 1."""
-    expected = near.expected(near.slopes)
-    factor = float(np.sum(expected * near.rises)) / max(float(np.sum(expected**2)), np.finfo(float).tiny)
-    if not (1.0 / FAR_FACTOR < factor < FAR_FACTOR) and near.left(factor * near.slopes) < MOST_LEFT:
-        return told(
-            f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ", ""
-        )
-    return None
-
-
-def orders(count: int) -> Iterator[list[int]]:
-    """Other orders of so many axes: all if they are few, all exchanges of two if they are more, none of many."""
-    if count <= FEW_AXES:
-        yield from (list(order) for order in permutations(range(count)) if list(order) != list(range(count)))
-        return
-    for one, other in combinations(range(count if count <= MANY_AXES else 0), 2):
-        order = list(range(count))
-        order[one], order[other] = other, one
-        yield order
-
-
-def one_based(order: list[int]) -> str:
-    """Positions as a reader counts them."""
-    return ", ".join(str(one + 1) for one in order)
-
-
-def told(cause: str, where: str) -> str:
-    """The note: what contradicts what, the likely cause, and what to do."""
-    return f"{CONTRADICTION}{where}. {cause}. Mend that, or leave one of them out."
 
 
 def with_contradiction_first(notes: Sequence[str]) -> tuple[str, ...]:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import check_finite, check_known, counted, numbers, read_only, real_array
+from unbraid.data.checks import as_names, by_name, check_finite, check_known, counted, numbers, read_only, real_array
+from unbraid.data.encoding import Encoding
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
 from unbraid.results.evaluation import Floats, branch_slopes, branch_values, in_blocks, prepare_out
 
+PARTS = ("W0", "W1", "branches", "bias", "input_names", "output_names", "encoding")
+"""What a model is made of."""
 WIDE_JACOBIAN = 1000
 """Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
 
@@ -33,6 +36,10 @@ class DecoupledModel:
         The r univariate functions.
     bias
         (n,), zero if None.
+    input_names, output_names
+        m and n names, or None. They are kept in files; data frames that have these columns may have them in any order.
+    encoding
+        How columns of a table become the inputs, where some of them are texts; else None.
 
     Examples
     --------
@@ -50,6 +57,10 @@ class DecoupledModel:
         W1: npt.ArrayLike,
         branches: Sequence[Branch],
         bias: npt.ArrayLike | None = None,
+        *,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         self.W0, self.W1 = read_only(numbers("W0", W0)), read_only(numbers("W1", W1))
         self.branches = tuple(branches)
@@ -65,11 +76,28 @@ class DecoupledModel:
             raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")
         for name, array in (("W0", self.W0), ("W1", self.W1), ("bias", self.bias)):
             check_finite(name, array)
+        self.input_names = as_names("input_names", input_names, None, self.m)
+        self.output_names = as_names("output_names", output_names, None, self.n)
+        self.encoding = encoding
+        if encoding is not None and encoding.input_names != self.input_names:
+            raise DataError(f"encoding must give the inputs {self.input_names}, it gives {encoding.input_names}.")
+
+    @property
+    def columns(self) -> Encoding | None:
+        """Which columns of a table become the inputs, and how; None where the inputs have no names."""
+        if self.encoding is not None or self.input_names is None:
+            return self.encoding
+        return Encoding.of_numbers(self.input_names)
+
+    def changed(self, **parts: Any) -> DecoupledModel:
+        """The same model with other ones of its parts: W0, W1, branches, bias, input_names, output_names, encoding."""
+        kept = {name: getattr(self, name) for name in PARTS}
+        return DecoupledModel(**{**kept, **parts})
 
     def rescaled(self, inputs: IndexArray, outputs: IndexArray) -> DecoupledModel:
         """The model of 2^outputs · f(2^-inputs · x), for powers (m,) and (n,)."""
         W1, bias = np.ldexp(self.W1, outputs[:, None]), np.ldexp(self.bias, outputs)
-        return DecoupledModel(np.ldexp(self.W0, -inputs), W1, self.branches, bias)
+        return self.changed(W0=np.ldexp(self.W0, -inputs), W1=W1, bias=bias)
 
     @property
     def m(self) -> int:
@@ -151,10 +179,12 @@ class DecoupledModel:
         off = (values - self(points)).reshape(-1, self.n)
         known = ~np.isnan(off)
         missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)
-        return DecoupledModel(self.W0, self.W1, self.branches, self.bias + missing)
+        return self.changed(bias=self.bias + missing)
 
     def _points(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """X as an array (S, m) or (m,) of real numbers of any type, or an error that says what it is instead."""
+        if self.input_names is not None and hasattr(X, "columns"):
+            X = by_name(X, self.input_names)
         points = X if type(X) is np.ndarray and X.dtype == np.float64 else real_array("X", X)
         if points.ndim > 2 or points.shape[-1] != self.m:
             raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")

@@ -5,6 +5,10 @@ Schema 1. The string array ``metadata`` is JSON text::
     {"format": "unbraid-model", "schema": 1, "unbraid": "0.1.0",
      "branches": [{"basis": "BSpline", "settings": {"df": 12, "degree": 3, "of": "value"}}, ...]}
 
+It may also have the lists ``input_names`` and ``output_names``, of m and n texts, and ``encoding``, a list of the
+columns of a table that become the inputs, ``{"name": "fuel", "levels": ["petrol", "diesel"]}``, the reference level
+first, or with levels null where they are numbers (`data.encoding`).
+
 The arrays are ``W0`` (r, m), ``W1`` (n, r), ``bias`` (n,) and, for branch j = 0, 1, …, its coordinates
 ``branch_j.coordinates`` (K,) with what fixes its placement: ``branch_j.breakpoints`` or ``branch_j.range``. Where the
 branch goes on as a polynomial, ``branch_j.continued`` (2,) has the ends of that; without it, it goes on linearly.
@@ -20,7 +24,8 @@ import numpy as np
 
 from unbraid.bases import BASES, Basis
 from unbraid.data.checks import read_only
-from unbraid.errors import FileError, ModelFileError, UnbraidError, shown
+from unbraid.data.encoding import Encoding
+from unbraid.errors import DataError, FileError, ModelFileError, UnbraidError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.model import DecoupledModel
@@ -58,13 +63,20 @@ def save_model(model: DecoupledModel, path: StrPath) -> None:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ModelFileError(f"This model cannot be saved: {name} has entries that are NaN or infinite.")
-    metadata = {"format": FORMAT, "schema": SCHEMA, "unbraid": __version__, "branches": described}
+    metadata = {"format": FORMAT, "schema": SCHEMA, "unbraid": __version__, "branches": described, **names_of(model)}
     text = json.dumps(metadata, allow_nan=False, default=lambda number: number.item())  # NumPy's integers, too
     try:
         with replacing(path) as file:
             write_npz(file, {"metadata": np.array(text), **arrays})
     except FileError as error:
         raise ModelFileError(str(error)) from error
+
+
+def names_of(model: DecoupledModel) -> dict[str, Any]:
+    """The names and the encoding of a model, as far as it has them."""
+    encoding = None if model.encoding is None else model.encoding.as_json()
+    named = {"input_names": model.input_names, "output_names": model.output_names, "encoding": encoding}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def branch_arrays(branch: FittedBranch) -> dict[str, Array]:
@@ -95,20 +107,42 @@ def load_model(path: StrPath) -> DecoupledModel:
     """Read a model that `save_model` has written; anything else is refused with a sentence."""
     try:
         with open_npz(path) as file:
-            branches = read_metadata(file)
+            metadata = read_metadata(file)
+            branches = metadata["branches"]
             r = len(branches)
             check_columns(file)
             W0, W1 = read_floats(file, "W0", (r, None)), read_floats(file, "W1", (None, r))
             bias = read_floats(file, "bias", (W1.shape[0],))
-            return DecoupledModel(W0, W1, [read_branch(file, j, one) for j, one in enumerate(branches)], bias)
+            model = DecoupledModel(W0, W1, [read_branch(file, j, one) for j, one in enumerate(branches)], bias)
+            return model.changed(**read_names(file, metadata, model))
     except ModelFileError:
         raise
     except FileError as error:
         raise ModelFileError(str(error)) from error
 
 
-def read_metadata(file: ArrayFile) -> list[Any]:
-    """The descriptions of the branches, once the file has proved to be a model of a known schema."""
+def read_names(file: ArrayFile, metadata: dict[str, Any], model: DecoupledModel) -> dict[str, Any]:
+    """The names and the encoding of a model, None where it has none; they are a stranger's texts."""
+    names: dict[str, Any] = {}
+    for key, count in (("input_names", model.m), ("output_names", model.n)):
+        given = metadata.get(key)
+        if given is not None and not (
+            isinstance(given, list) and len(given) == count and all(isinstance(one, str) for one in given)
+        ):
+            raise damage_error(file, f"its {key} are not {count} texts")
+        names[key] = None if given is None else tuple(given)
+    if metadata.get("encoding") is not None:
+        try:
+            names["encoding"] = Encoding.from_json(metadata["encoding"])
+        except DataError as error:
+            raise damage_error(file, "its encoding is none") from error
+        if names["encoding"].input_names != names["input_names"]:
+            raise damage_error(file, "its encoding does not give its inputs")
+    return names
+
+
+def read_metadata(file: ArrayFile) -> dict[str, Any]:
+    """What describes the model, its branches among it, once the file has proved to be one of a known schema."""
     if "metadata" not in file.names:
         raise ModelFileError(f"{file.path} is not an unbraid model: it holds {file.holds()}.")
     file.check_size(MOST_BYTES)
@@ -139,7 +173,7 @@ def read_metadata(file: ArrayFile) -> list[Any]:
         raise damage_error(file, "its metadata describe no branches")
     if len(branches) > MOST_BRANCHES:
         raise damage_error(file, f"it has {len(branches)} branches, more than the {MOST_BRANCHES} accepted")
-    return branches
+    return dict(metadata)
 
 
 def read_branch(file: ArrayFile, j: int, described: Any) -> FittedBranch:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
@@ -58,6 +59,7 @@ def notes_on(
         note
         for notes in (
             causes,
+            notes_on_columns(problem),
             notes_on_data(problem, status),
             notes_on_unknowns(problem, coefficients, shown),
             [] if causes else errors,
@@ -76,6 +78,11 @@ def notes_on_causes(problem: Problem, model: DecoupledModel) -> list[str]:
         others = problem.take(np.delete(np.arange(problem.S), wild.samples)) if problem.in_memory else problem
     contradiction = describe_contradiction(others, model)
     return notes if contradiction is None else [*notes, contradiction]
+
+
+def notes_on_columns(problem: Problem) -> list[str]:
+    """Notes on inputs and outputs that a look at the samples finds odd, where that has an influence on the fit."""
+    return [] if is_one_point(problem) else [str(one) for one in look_at_columns(problem) if one.matters]
 
 
 def is_one_point(problem: Problem) -> bool:

@@ -94,7 +94,14 @@ class Linearised(Batch):
     def with_penalty(self, placement: Placement) -> Linearised:
         """The same models with another penalty: nothing of what has been summed over samples is summed again."""
         other = replace(self, iterates=replace(self.iterates, placement=placement))
-        kept = ("evaluated", "_means", "_misfits", "data_descent", "data_matrix")
+        return self._keeping(other, "evaluated", "_means", "_misfits", "data_descent", "data_matrix")
+
+    def with_coupling(self, coupling: float) -> Linearised:
+        """The same models at another λ: they are not evaluated again."""
+        return self._keeping(replace(self, coupling=coupling), "evaluated", "_means", "_misfits", "penalty")
+
+    def _keeping(self, other: Linearised, *kept: str) -> Linearised:
+        """Another one, with some of what has been computed here already."""
         vars(other).update({name: vars(self)[name] for name in kept if name in vars(self)})
         return other
 

@@ -49,7 +49,7 @@ class SmoothingState(Batch):
     objective: Array
     jacobian: Array
     criterion: Array
-    ahead: Iterates
+    ahead: Linearised
     coupling: float
     damping: Array
     steps: int
@@ -65,19 +65,18 @@ class SmoothingSteps:
 
     def start(self, iterates: Iterates, held: int = 0) -> SmoothingState:
         """Begin at a model whose penalties have strengths, which are held for some steps: those are counted below 0."""
-        coupling = self.balanced(self.solver.linearised(iterates))
-        nothing = np.full(1, np.inf)
-        return SmoothingState(iterates, nothing, nothing, nothing, iterates, coupling, np.full(1, FIRST_DAMPING), -held)
+        ahead, nothing = self.solver.linearised(iterates), np.full(1, np.inf)
+        coupling, damping = self.balanced(ahead), np.full(1, FIRST_DAMPING)
+        return SmoothingState(iterates, nothing, nothing, nothing, ahead, coupling, damping, -held)
 
     def step(self, state: SmoothingState) -> tuple[SmoothingState, list[tuple[int, Event]]]:
         """Strengths anew, one damped step, and λ anew."""
-        solver, iterates = replace(self.solver, coupling=state.coupling), state.ahead
+        solver, at = replace(self.solver, coupling=state.coupling), state.ahead.with_coupling(state.coupling)
         if state.steps in PLACE_AT:
-            iterates = solver.placed_anew(iterates)
-        placement = iterates.placement
+            at = solver.linearised(solver.placed_anew(at.iterates))
+        iterates, placement = at.iterates, at.iterates.placement
         assert isinstance(placement, PlacedSmoothing)
         assert placement.strength is not None
-        at = solver.linearised(iterates)
         around = Surroundings.of(solver, at)
         before = solver.measured(at)
         strength = placement.strength if state.steps < 0 else around.updated_strengths(placement.strength)
@@ -89,7 +88,7 @@ class SmoothingSteps:
             before[1],
             before[0],
             np.array([self.criterion(around, state.coupling)]),
-            there.iterates,
+            there,
             self.balanced(there),
             np.minimum(tried.damping, MOST_DAMPED),
             state.steps + 1,

@@ -96,7 +96,7 @@ def finish_run(
     model = in_user_units(units, W0, W1 * spread, FittedBranches(basis, placement, a, reach))
     if not offset or problem.F is None:
         return model
-    return DecoupledModel(model.W0, model.W1, model.branches, mean(problem, value_residuals, model))
+    return model.changed(bias=mean(problem, value_residuals, model))
 
 
 class FittedBranches(NamedTuple):

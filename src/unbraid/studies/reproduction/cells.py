@@ -129,7 +129,7 @@ def with_polynomials(model: DecoupledModel, problem: Problem, degree: int) -> De
     """The model with polynomials through its branches, by least squares at the samples, as the paper has it."""
     u = problem.X @ model.W0.T
     branches = [polynomial_through(branch, u[:, j], degree) for j, branch in enumerate(model.branches)]
-    return DecoupledModel(model.W0, model.W1, branches, model.bias)
+    return model.changed(branches=branches)
 
 
 def polynomial_through(branch: Branch, u: Array, degree: int) -> FunctionBranch:

@@ -26,7 +26,7 @@ import numpy as np
 from unbraid.data.fingerprint import describe_differences, fingerprint
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError, SettingError, UnbraidError, check_path
-from unbraid.fitting.records import ObjectRecord, RecordError, read_record, write_record
+from unbraid.fitting.checkpoints.records import ObjectRecord, RecordError, read_record, write_record
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath, check_writable, replacing
 from unbraid.runtime.interrupts import Result

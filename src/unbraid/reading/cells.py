@@ -1,0 +1,99 @@
+"""The cells of a table as people keep them: numbers, texts and gaps, column by column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.reading.header import is_number
+from unbraid.runtime.text import clean_name, name_list
+
+GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "--", "?", ".", "missing"))
+"""What people write where there is nothing to write, in small letters."""
+
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+"""A number with a comma where others have a point."""
+CELL_BYTES = 100
+"""Bytes that a cell may take while it is a text."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of one column.
+
+    Attributes
+    ----------
+    name
+        What the column is called.
+    numbers
+        (S,), NaN where a cell is a gap or a text.
+    texts
+        The cells that are texts, by their rows.
+    """
+
+    name: str
+    numbers: Array
+    texts: Mapping[int, str]
+
+    @classmethod
+    def of(cls, name: str, written: Sequence[str]) -> Cells:
+        """The cells of a column from what is written in them."""
+        stripped = [one.strip() for one in written]
+        parsed = {text: parse(text) for text in set(stripped)}
+        numbers = np.array([parsed[text] for text in stripped], dtype=np.float64)  # NaN for None
+        return cls(name, numbers, {row: text for row, text in enumerate(stripped) if parsed[text] is None})
+
+    @cached_property
+    def is_text(self) -> BoolArray:
+        """Which cells are texts, (S,)."""
+        result = np.zeros(len(self.numbers), dtype=bool)
+        result[list(self.texts)] = True
+        return result
+
+    @cached_property
+    def is_gap(self) -> BoolArray:
+        """Which cells hold nothing, (S,)."""
+        return np.isnan(self.numbers) & ~self.is_text
+
+    @cached_property
+    def is_infinite(self) -> BoolArray:
+        """Which cells hold an infinite number, (S,)."""
+        return np.isinf(self.numbers)
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether most of what is written in it are texts."""
+        return 2 * len(self.texts) > len(self.numbers) - int(self.is_gap.sum())
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is written in it."""
+        return bool(self.is_gap.all())
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The different texts in it, in their order."""
+        return tuple(sorted(set(self.texts.values())))
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether its texts are numbers with commas where others have points."""
+        return all(DECIMAL_COMMA.fullmatch(text) for text in self.texts.values())
+
+    def examples(self) -> str:
+        """Some of the texts in it."""
+        levels = self.levels
+        return name_list(map(clean_name, levels), len(levels))
+
+
+def parse(text: str) -> float | None:
+    """The number in a cell, NaN where it is a gap, None where it is a text."""
+    if text.lower() in GAPS:
+        return math.nan
+    return float(text) if is_number(text) else None

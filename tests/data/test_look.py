@@ -1,0 +1,182 @@
+"""A look at samples: every finding has data with just that defect, and all are silent about data without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unbraid as ub
+from unbraid.data.encoding import EncodedColumn, Encoding
+from unbraid.data.looking.look import Look
+
+S = 400
+Change = Callable[[dict[str, Any]], None]
+
+
+def good(seed: int = 0) -> dict[str, Any]:
+    """Samples of a smooth function with its Jacobians: nothing is odd about them."""
+    problem, _ = ub.datasets.random_system(2, 3, 2, S, "sine", rng=seed)
+    return {"X": np.array(problem.X), "F": np.array(problem.F), "J": np.array(problem.J)}
+
+
+def constant(arrays: dict[str, Any]) -> None:
+    arrays["X"][:, 1] = 7.0
+
+
+def constant_output(arrays: dict[str, Any]) -> None:
+    arrays["F"][:, 0] = -2.0
+    del arrays["J"]
+
+
+def nearly_constant(arrays: dict[str, Any]) -> None:
+    arrays["X"][3:, 1] = 7.0
+
+
+def collinear(arrays: dict[str, Any]) -> None:
+    X = arrays["X"]
+    X[:, 2] = 2.0 * X[:, 0] - 0.5 * X[:, 1] + 3.0
+
+
+def nearly_collinear(arrays: dict[str, Any]) -> None:
+    collinear(arrays)
+    arrays["X"][:, 2] += 1e-4 * np.random.default_rng(1).standard_normal(S)
+
+
+def duplicates(arrays: dict[str, Any]) -> None:
+    for array in arrays.values():
+        array[:5] = array[5:10]
+
+
+def repeated(arrays: dict[str, Any]) -> None:
+    arrays["X"][:50] = arrays["X"][50:100]
+
+
+def outlier(arrays: dict[str, Any]) -> None:
+    arrays["X"][17, 0] = 1e4
+
+
+def outlying_output(arrays: dict[str, Any]) -> None:
+    arrays["F"][17, 1] = -1e5
+    del arrays["J"]
+
+
+def tails(arrays: dict[str, Any]) -> None:
+    arrays["X"][:, 0] = np.exp(3.0 * np.random.default_rng(2).standard_normal(S))
+
+
+def discrete(arrays: dict[str, Any]) -> None:
+    arrays["X"][:, 0] = np.arange(S) % 3
+
+
+def missing(arrays: dict[str, Any]) -> None:
+    arrays["F"][:7, 1] = np.nan
+
+
+def wrong_sign(arrays: dict[str, Any]) -> None:
+    arrays["J"] *= -1.0
+
+
+def other_units(arrays: dict[str, Any]) -> None:
+    arrays["J"][:, :, 1] *= 1000.0
+
+
+DEFECTS: list[tuple[Change, str, str]] = [
+    (constant, "constant", "x2 is 7 in all samples"),
+    (constant_output, "constant", "output f1 is -2 in all samples"),
+    (nearly_constant, "nearly constant", "x2 is 7 in all but 3 samples"),
+    (collinear, "collinear", "is"),
+    (nearly_collinear, "nearly collinear", "nearly"),
+    (duplicates, "duplicates", "5 samples are exact copies"),
+    (repeated, "repeated points", "50 points have several samples with different values"),
+    (outlier, "outliers", "Input x1 has 1 value far from all others, the farthest 10000 in sample 17"),
+    (outlying_output, "outliers", "Output f2 has 1 value far from all others, the farthest -100000 in sample 17"),
+    (tails, "heavy tails", "Input x1 has long tails"),
+    (discrete, "discrete", "x1 has only 3 different values, 0, 1, 2"),
+    (missing, "missing", "7 values (by output: f2 7), in 7 samples of 400"),
+    (wrong_sign, "contradiction", "J has the wrong sign"),
+    (other_units, "contradiction", "J is not in the units of X and F"),
+]
+
+
+def looked_at(change: Change | None, jacobians: bool = True) -> Look:
+    arrays = good()
+    if change is not None:
+        change(arrays)
+    if not jacobians:
+        arrays.pop("J", None)
+    return ub.Problem(**arrays, missing="mask").look()
+
+
+def test_nothing_is_odd_about_good_samples() -> None:
+    for seed in range(20):
+        assert not ub.Problem(**good(seed)).look().findings
+    assert "Nothing is odd about them." in repr(ub.Problem(**good()).look())
+
+
+@pytest.mark.parametrize(("change", "kind", "said"), DEFECTS, ids=lambda one: getattr(one, "__name__", None))
+def test_a_defect_is_found_with_a_cure(change: Change, kind: str, said: str) -> None:
+    about_slopes = kind == "contradiction"
+    look = looked_at(change, jacobians=about_slopes)
+    assert [one.kind for one in look] == [kind], look
+    [finding] = look
+    assert said in finding.said
+    assert finding.said.endswith(".")
+    assert finding.cure.endswith(".")
+    assert str(finding) in " ".join(repr(look).split())
+
+
+def test_the_combination_of_collinear_inputs_is_named() -> None:
+    [finding] = looked_at(collinear, jacobians=False)
+    names = {f"x{k}" for k in (1, 2, 3)}
+    assert set(finding.columns) == names
+    values = dict(zip(sorted(names), good()["X"].T, strict=True))
+    values["x3"] = 2.0 * values["x1"] - 0.5 * values["x2"] + 3.0
+    left, right = finding.said.removeprefix("The input ").split(": what belongs")[0].split(" is ")
+    terms = right.replace("- ", "+ -").split(" + ")
+    total = np.zeros(S)
+    for term in terms:
+        *number, name = term.split() if term.split()[-1].lstrip("-") in names else (term, "")
+        sign = -1.0 if name.startswith("-") else 1.0
+        size = float(number[0]) if number else 1.0
+        total += sign * size * (values[name.lstrip("-")] if name else 1.0)
+    np.testing.assert_allclose(total, values[left], rtol=1e-3, atol=1e-3)
+
+
+def test_too_few_samples_are_told() -> None:
+    rng = np.random.default_rng(0)
+    few = ub.Problem(rng.standard_normal((10, 8)), rng.standard_normal((10, 1)))
+    assert [one.kind for one in few.look()] == ["few samples"]
+    assert not ub.Problem(rng.standard_normal((100, 8)), rng.standard_normal((100, 1))).look().of("few samples")
+
+
+def test_indicators_are_meant_to_have_two_values() -> None:
+    arrays = good()
+    arrays["X"][:, 1] = np.arange(S) % 2
+    encoding = Encoding((EncodedColumn("a"), EncodedColumn("b", ("no", "yes")), EncodedColumn("c")))
+    names = ["a", "b=yes", "c"]
+    assert ub.Problem(arrays["X"], arrays["F"], input_names=names).look().of("discrete")
+    assert not ub.Problem(arrays["X"], arrays["F"], input_names=names, encoding=encoding).look().of("discrete")
+
+
+def test_findings_that_matter_are_notes_of_the_fit_and_constant_inputs_weigh_nothing() -> None:
+    arrays = good()
+    constant(arrays)
+    problem = ub.Problem(arrays["X"], arrays["F"], input_names=["a", "b", "c"])
+    fit = ub.decouple(problem, 2, starts=4, rng=0)
+    assert any(note.startswith("The input b is 7 in all samples.") for note in fit.notes)
+    np.testing.assert_array_equal(np.abs(fit.model.W0[:, 1]) < 1e-12, True)
+
+
+@given(seed=st.integers(0, 1000))
+def test_seeds_agree_on_what_collinear_inputs_leave_open(seed: int) -> None:
+    """Directions in which samples do not differ have no part in W0, whatever a start began with."""
+    X = np.random.default_rng(seed).uniform(-1.0, 1.0, (60, 3))
+    X[:, 2] = X[:, 0] + X[:, 1]
+    problem = ub.Problem(X, np.sin(X[:, :1] - 0.5 * X[:, 1:2]))
+    one, other = (ub.decouple(problem, 1, starts=2, rng=k).model.W0[0] for k in range(2))
+    np.testing.assert_allclose(one * np.sign(one @ other), other, atol=1e-2)
