@@ -40,13 +40,61 @@ def write_matlab5(path: Path, arrays: Arrays, compressed: bool = True) -> None:
 def write_matlab73(path: Path, arrays: Arrays, compression: str | None = "gzip") -> None:
     """As MATLAB's `save -v7.3` does: a header of 512 bytes, axes reversed, at least two of them, and a class."""
     with h5py.File(path, "w", userblock_size=512) as file:
-        for name, array in arrays.items():
-            two = np.atleast_2d(array)
-            dataset = file.create_dataset(name, data=without_trailing_ones(two).T, compression=compression)
-            dataset.attrs["MATLAB_class"] = np.bytes_("double")
+        matlab73_members(file, arrays, compression)
     header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan  1 00:00:00 2024 HDF5 schema 1.00 ."
     with path.open("r+b") as raw:
         raw.write(header.ljust(116) + bytes(8) + b"\x00\x02IM")
+
+
+def matlab73_members(group: h5py.Group, arrays: Arrays, compression: str | None = "gzip") -> None:
+    """Variables, or the fields of a struct, which is a group."""
+    for name, value in arrays.items():
+        if isinstance(value, Mapping):
+            matlab73_members(group.create_group(name), value, compression)
+            group[name].attrs["MATLAB_class"] = np.bytes_("struct")
+        else:
+            two = without_trailing_ones(np.atleast_2d(value))
+            group.create_dataset(name, data=two.T, compression=compression)
+            group[name].attrs["MATLAB_class"] = np.bytes_("double")
+
+
+def write_octave_text(path: Path, arrays: Arrays) -> None:
+    """As Octave's `save` does by default."""
+    header = "# Created by Octave 7.3.0, Mon Jan 01 00:00:00 2024 UTC <somebody@somewhere>\n"
+    path.write_text(header + "".join(octave_entry(name, value) for name, value in arrays.items()), encoding="utf-8")
+
+
+def octave_entry(name: str, value: Any) -> str:
+    """A variable or a field: a struct, a matrix, or an array with more axes."""
+    if isinstance(value, Mapping):
+        fields = "".join(octave_entry(field, inner) for field, inner in value.items())
+        return f"# name: {name}\n# type: scalar struct\n# ndims: 2\n 1 1\n# length: {len(value)}\n{fields}\n\n"
+    array = without_trailing_ones(np.atleast_2d(np.asarray(value, dtype=np.float64)))
+    if array.ndim == 2:
+        sizes = f"# rows: {array.shape[0]}\n# columns: {array.shape[1]}\n"
+        numbers = "".join(f" {' '.join(map(repr, row))}\n" for row in array.tolist())
+    else:
+        sizes = f"# ndims: {array.ndim}\n {' '.join(map(str, array.shape))}\n"
+        numbers = "".join(f" {number!r}\n" for number in array.ravel(order="F").tolist())
+    return f"# name: {name}\n# type: matrix\n{sizes}{numbers}\n\n"
+
+
+def write_octave_hdf5(path: Path, arrays: Arrays) -> None:
+    """As Octave's `save -hdf5` does: everything is a group with a type and a value, axes reversed."""
+    with h5py.File(path, "w") as file:
+        octave_members(file, arrays)
+
+
+def octave_members(group: h5py.Group, arrays: Arrays) -> None:
+    """Variables, or the fields of a struct."""
+    for name, value in arrays.items():
+        one = group.create_group(name)
+        one.attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
+        one["type"] = np.bytes_("scalar struct" if isinstance(value, Mapping) else "matrix")
+        if isinstance(value, Mapping):
+            octave_members(one.create_group("value"), value)
+        else:
+            one["value"] = without_trailing_ones(np.atleast_2d(value)).T
 
 
 def without_trailing_ones(array: Array) -> Array:
@@ -99,8 +147,16 @@ def write_npz(path: Path, arrays: Arrays) -> None:
 def write_hdf5(path: Path, arrays: Arrays) -> None:
     """As people do in Python: samples first, no reversal, no classes."""
     with h5py.File(path, "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
+        hdf5_members(file, arrays)
+
+
+def hdf5_members(group: h5py.Group, arrays: Arrays) -> None:
+    """Datasets, and groups of them."""
+    for name, value in arrays.items():
+        if isinstance(value, Mapping):
+            hdf5_members(group.create_group(name), value)
+        else:
+            group[name] = value
 
 
 Writer = Callable[[Path, Arrays], object]
@@ -109,7 +165,12 @@ MATLAB: dict[str, Writer] = {
     "five.mat": write_matlab5,
     "plain.mat": lambda path, arrays: write_matlab5(path, arrays, compressed=False),
     "seven.mat": write_matlab73,
+    "octave.mat": write_octave_text,
+    "octave.h5": write_octave_hdf5,
 }
+HDF5 = ("seven.mat", "samples.h5", "octave.h5")
+NESTED: dict[str, Writer] = {**MATLAB, "samples.h5": write_hdf5}
+"""What can hold structs or groups, given as dictionaries."""
 TABLES: dict[str, Writer] = {
     "samples.csv": write_csv,
     "samples.tsv": lambda path, arrays: write_csv(path, arrays, "\t"),

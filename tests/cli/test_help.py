@@ -95,13 +95,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for letter, array in arrays.items():
         np.save(folder / f"{letter}.npy", array)
     many = {"X": arrays["X"], "F": np.tile(arrays["F"], (1, 5))[:, :9]}
-    named = {"X": arrays["X"], "F": arrays["F"], "U": arrays["X"], "Y": arrays["F"]}
+    few = {"X": arrays["X"], "F": arrays["F"]}
+    named = {**few, "U": arrays["X"], "Y": arrays["F"], "data": {"train": few}}
     next(iter(MATLAB.values()))(folder / "samples.mat", named)
-    next(iter(MATLAB.values()))(folder / "points.mat", arrays)
+    next(iter(MATLAB.values()))(folder / "points.mat", {**arrays, "data": {"test": few}})
     TABLES["samples.csv"](folder / "samples.csv", many)
     TABLES["samples.csv"](folder / "points.csv", arrays)
     TABLES["samples.csv"](folder / "fresh.csv", arrays)
     TABLES["samples.parquet"](folder / "samples.parquet", arrays)
     model = ub.decouple(problem, 2, starts=1, rng=0).model
-    model.changed(input_names=("x1", "x2")).save(folder / "model.npz")
+    model.changed(input_names=["x1", "x2"], output_names=["y1", "y2"]).save(folder / "model.npz")
     return folder

@@ -238,7 +238,11 @@ def test_an_output_named_like_another_format_is_refused_and_one_without_an_endin
 
     monkeypatch.chdir(model.parent)
     np.savez("points.npz", X=np.zeros((3, 2)))
-    result = CliRunner().invoke(app, ["predict", "model.npz", "points.npz", "-o", "values.csv"])
+    result = CliRunner().invoke(app, ["predict", "model.npz", "points.npz", "-o", "values.h5"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "values.h5 cannot be written: predictions are written as .npz, .npy, .mat, .csv or .parquet" in result.stderr
+    fit = ["fit", "points.npz", "--rank", "1", "-o", "values.csv"]
+    result = CliRunner().invoke(app, fit)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "values.csv would not be a .csv file, for .npz is what is written: use -o values.npz." in result.stderr
     assert CliRunner().invoke(app, ["predict", "model.npz", "points.npz", "-o", "values"]).exit_code == 0

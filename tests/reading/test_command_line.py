@@ -13,7 +13,8 @@ import unbraid as ub
 from sample_files import MATLAB, SAMPLES_FIRST, TABLES, Writer, parts, samples_last
 from unbraid.cli import app
 from unbraid.cli.output import error_rows
-from unbraid.reading import sources
+from unbraid.reading import read_problem, sources
+from unbraid.reading.predictions import WRITERS
 
 COLUMNS = ["--inputs", "x*", "--outputs", "y*", "--jacobians", "d{output}/d{input}"]
 
@@ -151,6 +152,61 @@ def test_no_input_is_overwritten(folder: Path) -> None:
     assert "also an input" in refusal(fit("set", output="set/F.npy"))
     assert "also an input" in refusal(fit("set/X.npy", "--outputs", "set/F.npy", output="set/F.npy"))
     assert "also an input" in refusal(run("predict", "model.npz", "set/X.npy", "-o", "set/X.npy"))
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_predictions_are_written_by_the_ending(folder: Path, suffix: str) -> None:
+    table = suffix in (".csv", ".parquet")
+    result = run("predict", "model.npz", "first.npz", "-o", f"v{suffix}")
+    told = "40 rows (inputs x1, x2, outputs y1, y2)" if table else "F (40, 2)"
+    told += " and J (40, 2, 2)" if suffix in (".npz", ".mat") else ""
+    assert result.stdout.endswith(f"Wrote {told} to v{suffix}.\n")
+    if suffix == ".npy":
+        said = refusal(run("predict", "model.npz", "first.npz", "-o", "v.npy", "--jacobians"))
+        assert said.endswith("one array, F. Write .npz or .mat, or leave out --jacobians.\n")
+        return
+    result = run("predict", "model.npz", "first.npz", "-o", f"v{suffix}", "--jacobians" if table else "--no-jacobians")
+    assert ("Jacobians in 4 columns" if table else "Wrote F (40, 2) to") in result.stdout
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predictions_in_a_table_are_samples_of_the_model(folder: Path, suffix: str) -> None:
+    assert run("predict", "model.npz", "first.npz", "-o", f"v{suffix}", "--jacobians").exit_code == 0
+    model, X = ub.DecoupledModel.load("model.npz"), arrays()["X"]
+    problem = read_problem(f"v{suffix}", "x*", "y*", "d{output}/d{input}").problem
+    assert problem.F is not None
+    assert problem.J is not None
+    assert np.array_equal(problem.X, X)
+    assert np.array_equal(problem.F, model(X))
+    assert np.array_equal(problem.J, model.jacobian(X))
+    assert fit(f"v{suffix}", *COLUMNS).exit_code == 0
+
+
+def test_columns_of_predictions_have_the_names_of_the_model_or_of_the_points(folder: Path) -> None:
+    X = arrays()["X"]
+    np.savetxt("new.csv", X, delimiter=",", header="speed,load", comments="")
+    assert run("predict", "model.npz", "new.csv", "--inputs", "speed,load", "-o", "v.csv").exit_code == 0
+    assert Path("v.csv").read_text().startswith("speed,load,y1,y2\n")
+    model = ub.DecoupledModel.load("model.npz")
+    model.changed(input_names=["speed", "load"], output_names=["force", "drag"]).save("named.npz")
+    assert run("predict", "named.npz", "new.csv", "--jacobians", "-o", "v.csv").exit_code == 0
+    header = Path("v.csv").read_text().partition("\n")[0]
+    assert header == "speed,load,force,drag,dforce/dspeed,dforce/dload,ddrag/dspeed,ddrag/dload"
+
+
+def test_points_with_gaps_have_empty_cells(folder: Path) -> None:
+    model = ub.DecoupledModel.load("model.npz")
+    model.changed(input_names=["x1", "x2"]).save("named.npz")
+    Path("gaps.csv").write_text("x1,x2\n0.5,\n0.5,0.25\n")
+    result = run("predict", "named.npz", "gaps.csv", "-o", "v.csv")
+    assert "1 of 2 points has gaps" in result.stdout
+    assert Path("v.csv").read_text().splitlines()[1] == "0.5,,,"
+    assert run("predict", "named.npz", "gaps.csv", "-o", "v.parquet").exit_code == 0
+
+
+def test_jacobians_may_be_left_out_of_a_document(folder: Path) -> None:
+    assert '"J"' in run("predict", "model.npz", "first.npz", "--json").stdout
+    assert '"J"' not in run("predict", "model.npz", "first.npz", "--json", "--no-jacobians").stdout
 
 
 def test_names_of_outputs_cannot_write_on_the_terminal(folder: Path) -> None:

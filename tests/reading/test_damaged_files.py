@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import unbraid as ub
-from sample_files import MATLAB, SAMPLES_FIRST, TABLES, columns, parts, read_columns, refusal, refused
+from sample_files import HDF5, MATLAB, SAMPLES_FIRST, TABLES, columns, parts, read_columns, refusal, refused
 from unbraid.reading import read_problem, sources
 from unbraid.runtime import memory
 
@@ -40,7 +40,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def whole_variables(name: str, data: bytes, kept: int) -> bool:
-    """Whether the first bytes of a MATLAB file of version 5 end where a variable does: they are then a file, too."""
+    """Whether the first bytes of a file of MATLAB 5 or Octave end where a variable does: they are then a file, too."""
+    if name == "octave.mat":
+        begins = [at for at in range(len(data)) if data.startswith(b"# name: ", at)]
+        return any(at - 2 <= kept < at + len(b"# name: ") for at in [*begins, len(data)])
     if name not in ("five.mat", "plain.mat"):
         return False
     ends = [128]
@@ -79,7 +82,7 @@ def test_a_matlab_file_that_ends_between_two_variables_has_those_before(
             assert (found.F is None, found.J is None) == (False, True)
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name not in ("seven.mat", "samples.h5")])
+@pytest.mark.parametrize("name", [name for name in FILES if name not in HDF5])
 @given(at=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255))
 def test_a_changed_byte_is_refused_or_harmless(
     whole: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory, name: str, at: float, value: int
@@ -126,6 +129,12 @@ def test_what_is_too_large_for_memory_is_refused_before_it_is_read(
         ("data.dat", b"1 2 3", "has numbers in its first line"),
         ("data.dat", b"\x00\x01\x02", "is not a file that can be read: give a .npz, .mat, .h5, .csv or .parquet file"),
         ("data", b"\x00" * 600, "is not a file that can be read"),
+        ("data.mat", b"Octave-1-L\x00\x01", "It is a binary file of Octave: save it with -v7, or as text"),
+        (
+            "data.csv",
+            b"# Created by Octave 7.3.0\n",
+            "is a text file of Octave, though its name ends in .csv: rename it",
+        ),
         ("data.h5", b"not HDF5", "does not begin as a .h5 file does"),
     ],
 )

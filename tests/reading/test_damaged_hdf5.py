@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sample_files import read_columns, refusal, write_matlab73
-from unbraid.reading import hdf5
+from unbraid.reading.matlab import hdf5
 
 
 def hdf5_file(path: Path, change: Callable[[h5py.File], object]) -> Path:
@@ -38,8 +38,12 @@ def layouts(file: h5py.File) -> None:
             lambda file: file.create_dataset("X", (30, 2), "f8", external=[("/etc/passwd", 0, 480)]),
             "it is stored in other files, which are not read",
         ),
-        (lambda file: file.create_group("X"), "it is a group: save what it holds on the first level"),
-        (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "type object"),
+        (lambda file: file.create_group("X"), "it is a struct: name an array in it."),
+        (lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype), "it is a struct array: save one of its"),
+        (
+            lambda file: file.create_dataset("X", (30, 2), h5py.ref_dtype).attrs.__setitem__("MATLAB_class", "cell"),
+            "it is a cell array",
+        ),
         (lambda file: file.create_dataset("X", data=["text"]), "type object"),
         (lambda file: file.create_dataset("X", (30, 2), "c16"), "type complex128"),
         (lambda file: file.create_dataset("X", data=h5py.Empty("f8")), "must be an array of real numbers"),

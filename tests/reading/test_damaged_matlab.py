@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 import scipy.io
@@ -89,7 +88,7 @@ def test_a_wrong_checksum_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"field": 1.0}, "it is a struct: save its fields"),
+        ({"field": 1.0}, "it is a struct: name an array in it, of X/field"),
         (np.array([np.ones(2), "a"], dtype=object), "it is a cell array"),
         ("text", "it is text"),
         (1j * np.ones((2, 3)), "it is complex: save its real part"),
@@ -104,9 +103,8 @@ def test_what_is_no_full_real_array_is_refused(tmp_path: Path, value: Any, said:
 def test_what_is_missing_is_said_with_what_is_there(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "a.mat", {"U": np.ones((2, 30)), "Y": np.ones((3, 30)), "s": {"f": 1}})
     assert refusal(tmp_path / "a.mat").endswith(
-        "has no array named X: it holds U (2, 30), Y (3, 30), s (a struct), so name the one to use with `inputs`. "
-        "What is inside s is not looked at: save X, F and J on the first level, in MATLAB with "
-        "save('a.mat', '-struct', 's')."
+        "has no array named X: it holds the arrays U (2, 30), Y (3, 30), s/f (1, 1), so name the one to use with "
+        "`inputs`."
     )
     with pytest.raises(ub.UnbraidError, match="has X but neither F nor J"):
         read_problem(tmp_path / "a.mat", inputs="U")
@@ -114,19 +112,3 @@ def test_what_is_missing_is_said_with_what_is_there(tmp_path: Path) -> None:
         read_problem(tmp_path / "a.mat", inputs="U", outputs="Z")
     with pytest.raises(ub.UnbraidError, match="`inputs` names one of them, got U, Y"):
         read_problem(tmp_path / "a.mat", inputs=["U", "Y"])
-
-
-def test_a_struct_or_a_group_in_place_of_arrays_is_called_so(tmp_path: Path) -> None:
-    arrays = {"X": np.ones((2, 30)), "F": np.ones((3, 30))}
-    advice = "What is inside data is not looked at: save X, F and J on the first level"
-    scipy.io.savemat(tmp_path / "five.mat", {"data": arrays})
-    for name, attributes in (("seven.mat", {"MATLAB_class": np.bytes_("struct")}), ("group.h5", {})):
-        with h5py.File(tmp_path / name, "w") as file:
-            group = file.create_group("data")
-            group.attrs.update(attributes)
-            for letter, array in arrays.items():
-                group[letter] = array
-    for name in ("five.mat", "seven.mat"):
-        save = f"in MATLAB with save('{name}', '-struct', 'data')"
-        assert refusal(tmp_path / name).endswith(f"named X: it holds data (a struct). {advice}, {save}.")
-    assert refusal(tmp_path / "group.h5").endswith(f"has no array named X: it holds data (a group). {advice}.")

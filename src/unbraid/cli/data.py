@@ -82,7 +82,8 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
         names_option("--outputs", "Columns of a table that are outputs; or the array to take for F."),
         names_option(
             "--inputs",
-            "Columns of a table that are inputs, by default all numbers that are nothing else; or the array for X.",
+            "Columns of a table that are inputs, by default all numbers that are nothing else; or the array for X, "
+            "data/X of a struct or group.",
         ),
     ):
         function = add(function)

@@ -73,6 +73,8 @@ Examples with arrays:
   unbraid fit samples.mat --rank 3 -o model.npz
   unbraid fit samples.mat --inputs U --outputs Y --layout samples-first \\
       --rank 3 -o model.npz
+  unbraid fit samples.mat --inputs data/train/X --outputs data/train/F \\
+      --rank 3 -o model.npz
 
 \b
 Examples with tables, their columns by name, by pattern or from first to last:

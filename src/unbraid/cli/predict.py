@@ -8,26 +8,26 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import OUTPUT_ENDING, check_output, layout_asked_for, layout_options, named_files, names_option
+from unbraid.cli.data import check_apart, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.reading import read_points
 from unbraid.reading.columns import Columns
-from unbraid.reading.layout import LAST
+from unbraid.reading.predictions import WRITABLE, Predictions, with_jacobians, write_predictions
 from unbraid.results.model import DecoupledModel
-from unbraid.runtime.files import replacing
-from unbraid.runtime.npz import write_npz
 from unbraid.runtime.progress import Callback, Progress
 from unbraid.selection.diagnostics import beyond_training
 
 EXAMPLES = """\b
 Examples:
   unbraid predict model.npz points.npz -o values.npz
-  unbraid predict model.npz points.mat -o values.npz
-  unbraid predict model.npz points.csv -o values.npz
-  unbraid predict model.npz points.csv --inputs x1,x2 -o values.npz
+  unbraid predict model.npz points.mat -o values.mat
+  unbraid predict model.npz points.mat --inputs data/test/X -o values.mat
+  unbraid predict model.npz points.csv -o values.csv
+  unbraid predict model.npz points.csv --inputs x1,x2 --jacobians \\
+      -o values.parquet
   unbraid predict model.npz points.csv --inputs x1,x2 --json
 """
 
@@ -35,13 +35,21 @@ Examples:
 @click.command("predict", short_help="Evaluate a model at the points in a file.", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", metavar="X", type=click.Path(path_type=Path))
-@names_option("--inputs", "Columns of a table that are inputs; or the array to take for X.")
+@names_option(
+    "--inputs", "Columns of a table that are inputs, if not MODEL's; or the array for X, data/X of a struct or group."
+)
 @layout_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=f"F and J, {OUTPUT_ENDING}. With --json it may be left out: they are then printed.",
+    help=f"What is predicted, in a file of just this name: {WRITABLE}, by its ending. With --json it may be left out, "
+    "and F and J are printed.",
+)
+@click.option(
+    "--jacobians/--no-jacobians",
+    default=None,
+    help="Whether Jacobians are written, too. By default they are in arrays (.npz, .mat), and not in tables.",
 )
 @json_option
 def command(
@@ -51,15 +59,21 @@ def command(
     layout: str | None,
     paper_layout: bool,
     output: Path | None,
+    jacobians: bool | None,
     as_json: bool,
 ) -> None:
-    """Evaluate MODEL at the points X (S, m) in a file: F (S, n) and J (S, n, m), laid out as X is.
+    """Evaluate MODEL at the points X (S, m) in a file: values F (S, n) and Jacobians J (S, n, m).
 
     X is a file of any kind that `unbraid fit` reads, or a single array, X.npy. A table has the columns that MODEL was
     fitted to, in any order and among others; or --inputs names them.
+
+    Arrays are written as X is laid out. A table, .csv or .parquet, has a row a point: inputs, outputs, and with
+    --jacobians their derivatives.
     """
+    slopes = jacobians is not False
     if output is not None:
-        check_output(output, model, points, *named_files(Columns(inputs)))
+        slopes = with_jacobians(output, jacobians)
+        check_apart(output, model, points, *named_files(Columns(inputs)))
     elif not as_json:
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints F and J.")
     loaded = DecoupledModel.load(model)
@@ -67,21 +81,19 @@ def command(
         asked = layout_asked_for(layout, paper_layout)
         read = read_points(points, loaded.m, inputs, asked, callback, encoding=loaded.columns)
         X = read.X
-        F, J = evaluate(loaded, X, callback)
-    if read.layout == LAST:
-        F, J = F.T, np.moveaxis(J, 0, -1)
+        F, J = evaluate(loaded, X, slopes, callback)
+    predictions = Predictions(X, F, J, read.layout, loaded.input_names or read.names, loaded.output_names)
     if output is not None:
-        with replacing(output) as file:
-            write_npz(file, {"F": F, "J": J})
+        written = write_predictions(output, predictions)
         file_is_there("prediction", output)
     outside, gaps = int(np.count_nonzero(beyond_training(loaded, X))), int(np.isnan(X).any(axis=1).sum())
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
-        values = {"F": F, "J": J} if output is None else {}
+        values = predictions.arrays() if output is None else {}
         say_document({"output": output, **sizes, "layout": read.layout, "outside": outside, "gaps": gaps, **values})
         return
     say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
-    say(f"Wrote F {F.shape} and J {J.shape} to {output}.")
+    say(f"Wrote {written} to {output}.")
     if gaps:
         have = "has gaps: its prediction is" if gaps == 1 else "have gaps: their predictions are"
         say(f"{gaps} of {len(X)} points {have} NaN.")
@@ -89,12 +101,14 @@ def command(
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 
 
-def evaluate(model: DecoupledModel, X: Array, callback: Callback | None) -> tuple[Array, Array]:
-    """Values F (S, n) and Jacobians J (S, n, m) of a model at X (S, m), some points at a time."""
+def evaluate(model: DecoupledModel, X: Array, slopes: bool, callback: Callback | None) -> tuple[Array, Array | None]:
+    """Values F (S, n) of a model at X (S, m), and Jacobians J (S, n, m) where slopes are wanted, block by block."""
     S = len(X)
-    F, J = np.empty((S, model.n)), np.empty((S, model.n, model.m))
+    F, J = np.empty((S, model.n)), np.empty((S, model.n, model.m)) if slopes else None
     for part in blocks(S, model.n * model.m):
-        F[part], J[part] = model(X[part]), model.jacobian(X[part])
+        F[part] = model(X[part])
+        if J is not None:
+            J[part] = model.jacobian(X[part])
         if callback is not None:
             callback(Progress("evaluate", part.stop, S))
     return F, J

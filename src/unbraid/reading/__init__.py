@@ -1,6 +1,6 @@
-"""Samples from files: one module a format, behind two interfaces (`sources`); `read_problem` is the way in.
+"""Samples from files, one module a format, behind two interfaces (`sources`), and predictions to files.
 
-May import `data` and what lies below.
+`read_problem` is the way in, `predictions.write_predictions` the way out. May import `data` and what lies below.
 """
 
 from unbraid.reading.problems import read_points, read_problem

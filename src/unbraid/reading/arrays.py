@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from unbraid.data.checks import check_finite, counted, numbers, samples_of
 from unbraid.data.problem import Problem
@@ -29,8 +29,9 @@ def samples_in_arrays(source: ArraySource, columns: Columns, callback: Callback 
     shapes = {letter: source.shape(name) for letter, name in names.items()}
     check_sizes(source, shapes)
     layout, taken = choose_layout(source, shapes, columns.layout)
-    if columns.weights is not None or WEIGHTS in source.names:
-        names[WEIGHTS] = find_array(source, [columns.weights] if columns.weights is not None else [], WEIGHTS)
+    beside = source.beside(names["X"])
+    if columns.weights is not None or WEIGHTS in beside:
+        names[WEIGHTS] = find_array(source, [columns.weights] if columns.weights is not None else [], WEIGHTS, beside)
         shapes[WEIGHTS] = weights_shape(source, names[WEIGHTS], shapes["X"], columns.weights is not None)
         check_sizes(source, shapes)
     read: dict[str, Array] = {}
@@ -73,12 +74,14 @@ def points_in_arrays(source: ArraySource, columns: Columns, m: int) -> Points:
 
 
 def find_arrays(source: ArraySource, columns: Columns) -> dict[str, str]:
-    """What the file calls X, and F, J or both."""
+    """What the file calls X, and F, J or both; unless they are named, they lie where X does."""
     names = {"X": find_array(source, columns.inputs, "X")}
+    beside = source.beside(names["X"])
     for letter, given in (("F", columns.outputs), ("J", columns.jacobians)):
-        if given or usual_name(source, letter) in source.names:
-            names[letter] = find_array(source, given, letter)
+        if given or usual_name(letter, beside) in beside:
+            names[letter] = find_array(source, given, letter, beside)
     if len(names) == 1:
+        source.shape(names["X"])  # which may be no array
         raise DataError(
             f"{source.path} has X but neither F nor J: add values F (S, n), Jacobians J (S, n, m), or both, or name "
             f"them with `outputs` and `jacobians`; it holds {source.holds()}."
@@ -86,25 +89,26 @@ def find_arrays(source: ArraySource, columns: Columns) -> dict[str, str]:
     return names
 
 
-def find_array(source: ArraySource, given: Sequence[str], letter: str) -> str:
-    """What the file calls the array that was named, or X, F, J or weights where none was."""
+def find_array(source: ArraySource, given: Sequence[str], letter: str, beside: Mapping[str, str] | None = None) -> str:
+    """What the file calls the array that was named, or X, F, J or weights where none was; `beside`: among which."""
     option = OPTIONS[letter]
     if len(given) > 1:
         raise FileError(
             f"{source.path} holds arrays: `{option}` names one of them, got {name_list(given, len(given))}."
         )
-    name = given[0] if given else usual_name(source, letter)
-    found = source.find(name)
+    level = beside or {name: name for name in source.names}
+    name = given[0] if given else usual_name(letter, level)
+    found = source.find(name) if given else level.get(name)
     if found is None:
         raise source.lacks(name, option)
     return found
 
 
-def usual_name(source: ArraySource, letter: str) -> str:
-    """X, F or J; or x, f or j where the file has x and none of the others: a j beside X may be anybody's counter."""
+def usual_name(letter: str, level: Collection[str]) -> str:
+    """X, F or J; or x, f or j where there is x and none of the others: a j beside X may be anybody's counter."""
     if letter == WEIGHTS:
         return letter
-    return letter.lower() if "x" in source.names and not {"X", "F", "J"}.intersection(source.names) else letter
+    return letter.lower() if "x" in level and not {"X", "F", "J"}.intersection(level) else letter
 
 
 def weights_shape(source: ArraySource, name: str, X: Shape, meant: bool) -> Shape:

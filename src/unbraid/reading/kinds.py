@@ -9,8 +9,9 @@ from pathlib import Path
 
 from unbraid.errors import FileError
 from unbraid.reading.delimited import open_delimited
-from unbraid.reading.hdf5 import open_hdf5
-from unbraid.reading.matlab5 import HEADER, open_matlab5
+from unbraid.reading.matlab.hdf5 import open_hdf5
+from unbraid.reading.matlab.octave_text import START, open_octave_text
+from unbraid.reading.matlab.version5 import HEADER, open_matlab5
 from unbraid.reading.numpy_files import open_archive, open_folder, open_single
 from unbraid.reading.parquet import open_parquet
 from unbraid.reading.sources import ArraySource, Table
@@ -59,6 +60,7 @@ FILE_KINDS = (
     FileKind("an .npy array", (".npy",), lambda start: start.startswith(b"\x93NUMPY"), open_single),
     FileKind("a MATLAB file", (".mat",), is_matlab5, open_matlab5),
     FileKind("an HDF5 or MATLAB v7.3 file", (".mat", ".h5", ".hdf5"), is_hdf5, open_hdf5),
+    FileKind("a text file of Octave", (".mat", ".txt"), lambda start: start.startswith(START), open_octave_text),
     FileKind("a Parquet file", (".parquet", ".pq"), lambda start: start.startswith(b"PAR1"), open_parquet),
 )
 VAGUE_SUFFIX = ".dat"
@@ -71,6 +73,7 @@ OTHER_STARTS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd: unpack it first",
     b"\xff\xfe": "text in UTF-16: save it as UTF-8",
     b"\xfe\xff": "text in UTF-16: save it as UTF-8",
+    b"Octave-1-": "a binary file of Octave: save it with -v7, or as text, which Octave does by default",
     b"\xd0\xcf\x11\xe0": "a spreadsheet: save it as .csv",
 }
 """Files that cannot be read, by their first bytes."""
@@ -84,7 +87,7 @@ def find_opener(path: Path) -> Opener:
     start, suffix = first_bytes(path), path.suffix.lower()
     if suffix in SPREADSHEETS:
         raise FileError(f"{path} is a spreadsheet: save it as .csv.")
-    if suffix in TABLE_SUFFIXES and is_text(start):
+    if suffix in TABLE_SUFFIXES and is_text(start) and not start.startswith(START):
         return open_delimited
     content = next((kind for kind in FILE_KINDS if kind.begins(start)), None)
     known = suffix in TABLE_SUFFIXES or any(suffix in kind.suffixes for kind in FILE_KINDS)

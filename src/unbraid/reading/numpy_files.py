@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from unbraid.errors import DataError, FileError, UnbraidError
 from unbraid.kernels.arrays import Shape
-from unbraid.reading.sources import ArraySource
+from unbraid.reading.sources import ArraySource, Other
 from unbraid.runtime.npz import SUFFIX, ArrayFile, damage_as_sentence, open_npz, read_header
 from unbraid.runtime.text import clean_name
 
@@ -113,4 +113,4 @@ def check_real(source: ArraySource, name: str, dtype: np.dtype[Any]) -> None:
     """Refuse an array whose dtype is not that of real numbers."""
     if dtype.kind not in "fiub":
         advice = f"save {clean_name(name)}.real if the imaginary part is zero" if dtype.kind == "c" else "save numbers"
-        raise source.refused(name, f"of dtype {dtype!s:.40}", advice)
+        raise source.refused(name, Other(f"of dtype {dtype!s:.40}", advice))

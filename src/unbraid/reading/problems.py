@@ -33,7 +33,7 @@ def read_problem(
     missing: Missing = "error",
     categories: bool = False,
 ) -> Samples:
-    r"""The samples in a file: `.npz`, `.mat`, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
+    r"""The samples in a file: `.npz`, `.mat`, Octave's text, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def read_problem(
         The file, or the folder.
     inputs, outputs, jacobians
         In a table, which columns; `unbraid.reading.columns` says how to name them. Without `inputs` all others that
-        hold numbers are inputs. Elsewhere the names of the arrays, if they are not X, F and J.
+        hold numbers are inputs. Elsewhere the names of the arrays, if they are not X, F and J; in a struct or a group
+        they are paths, data/train/X or data.train.X, and F and J then lie beside X unless they are named.
     layout
         "samples-first", X (S, m), F (S, n), J (S, n, m), or "samples-last", X (m, S), F (n, S), J (n, m, S). If None,
         MATLAB's files are read in the layout that their shapes fit, and all others samples first.

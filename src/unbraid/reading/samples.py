@@ -47,8 +47,11 @@ class Points:
         Where samples stand in the file, "samples-first" or "samples-last".
     taken
         What was taken for what, in a few words.
+    names
+        Of the columns that are the inputs, or None.
     """
 
     X: Array
     layout: str
     taken: str
+    names: tuple[str, ...] | None = None

@@ -1,5 +1,8 @@
 """What every file of samples looks like from inside: named arrays, or a table with named columns.
 
+Arrays in MATLAB's structs and in HDF5's groups are named by paths, such as data/train/X or, as MATLAB has it,
+data.train.X.
+
 Opening reads names and sizes only. Numbers come with `read`, after the sizes have been compared with the memory
 available. A file is a stranger's: nothing in it is executed, and it leads to no other file.
 """
@@ -8,11 +11,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -21,11 +25,27 @@ from unbraid.errors import DataError, FileError, MissingDependencyError, Unbraid
 from unbraid.kernels.arrays import Array, Shape
 from unbraid.reading.cells import Cells
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.text import MOST_NAMES, clean_name, name_list, quoted_name
+from unbraid.runtime.text import MOST_NAMES, clean_name, name_list, printable, quoted_name
 
 UNDECODED = re.compile("[\udc80-\udcff]")
 """Characters that stand for bytes which are no text."""
-STRUCT, GROUP = "a struct", "a group"
+DEEPEST = 16
+"""Levels of structs and groups that are looked through."""
+MOST_PATHS = 10_000
+"""Paths that are looked at for a message, or in a struct."""
+LONGEST_PATH = 80
+"""Characters of a path that are shown."""
+
+
+class Other(NamedTuple):
+    """What something in a file is that is no array of real numbers, and what to do about it."""
+
+    what: str
+    advice: str
+
+
+STRUCT = Other("a struct", "name an array in it")
+GROUP = Other("a group", "name an array in it")
 
 
 class NoArrayError(FileError):
@@ -48,7 +68,7 @@ class ArraySource(ABC):
     path
         The file, as it was named.
     names
-        The names of what it holds, arrays or not.
+        The names of what it holds on its first level, arrays or not.
     mapped
         Whether large arrays are mapped into memory, and so need not fit there.
     from_matlab
@@ -68,50 +88,95 @@ class ArraySource(ABC):
     def read(self, name: str) -> npt.NDArray[Any]:
         """The array of this name, with the shape that `shape` tells."""
 
+    def inside(self, name: str) -> tuple[str, ...]:
+        """The paths of what a struct or a group holds, such as data/X, one level down; none for anything else."""
+        return ()
+
     def find(self, name: str) -> str | None:
-        """What the file calls the array that somebody calls `name`, or None."""
-        return name if name in self.names else None
+        """What the file calls the array that somebody calls `name`, which may be a path; None if there is none."""
+        return name if name in self.names else self._find_path(name.lstrip("/"), self.names)
+
+    def beside(self, name: str) -> dict[str, str]:
+        """The paths of what lies in the same struct or group as an array, by their names there: X of data/X."""
+        above = name.rpartition("/")[0]
+        inner = {path.removeprefix(f"{above}/"): path for path in self.inside(above)}
+        return inner or {name: name for name in self.names}
 
     def holds(self) -> str:
-        """What the file holds, in a few words: names with shapes, or with what else they are."""
-        if not self.names:
+        """What the file holds, in a few words: names or paths with shapes, or with what else they are."""
+        paths = self._paths()
+        if not paths:
             return "no arrays"
-        others = self._others()
+        others = self._others(paths)
         described = (
-            f"{clean_name(name)} ({others[name]})" if name in others else f"{clean_name(name)} {self.shape(name)}"
-            for name in self.names
+            f"{clean_path(path)} ({others[path]})" if path in others else f"{clean_path(path)} {self.shape(path)}"
+            for path in paths
         )
-        arrays = "" if others else f"the array{'s' if len(self.names) > 1 else ''} "
-        return arrays + name_list(described, len(self.names))
+        arrays = "" if others else f"the array{'s' if len(paths) > 1 else ''} "
+        return arrays + name_list(described, len(paths))
 
     def lacks(self, name: str, option: str) -> UnbraidError:
         """The error about an array that is not there, with what is."""
-        others = self._others()
-        nested = next((clean_name(one) for one, what in others.items() if what in (STRUCT, GROUP)), None)
-        held = self.holds()
-        if nested is None or len(others) < len(self.names):
-            held += f", so name the one to use with `{option}`"
-        if nested is not None:
-            save = f", in MATLAB with save('{self.path.name}', '-struct', '{nested}')" if self.from_matlab else ""
-            held += f". What is inside {nested} is not looked at: save X, F and J on the first level{save}"
-        return DataError(f"{self.path} has no array named {clean_name(name)}: it holds {held}.")
+        paths = self._paths()
+        deeper = next((path for path in paths if path.endswith(f"/{name}")), None)
+        advice = ""
+        if deeper is not None:
+            advice = f", so set `{option}` to {clean_path(deeper)}"
+        elif len(self._others(paths)) < len(paths[:MOST_NAMES]):
+            advice = f", so name the one to use with `{option}`"
+        return DataError(f"{self.path} has no array named {clean_path(name)}: it holds {self.holds()}{advice}.")
 
-    def _others(self) -> dict[str, str]:
-        """Names, among the first few, of what is no array of real numbers, with what it is instead."""
+    def _find_path(self, asked: str, level: Sequence[str], above: str = "") -> str | None:
+        """The path, among those of a level and below, that is meant by names with slashes or dots between them."""
+        for path in level:
+            name = path.removeprefix(above)
+            if asked == name:
+                return path
+            if name and asked.startswith((f"{name}/", f"{name}.")):
+                found = self._find_path(asked[len(name) + 1 :], self.inside(path), f"{path}/")
+                if found is not None:
+                    return found
+        return None
+
+    def _paths(self) -> tuple[str, ...]:
+        """The paths of what is neither a struct nor a group with something in it, of many the first."""
+        return tuple(islice(self._leaves(self.names, DEEPEST), MOST_PATHS))
+
+    def _leaves(self, paths: Sequence[str], levels: int) -> Iterator[str]:
+        """These paths, or what lies inside them, some levels down: hard links of HDF5 may lead in circles."""
+        for path in paths:
+            inner = self._inside_if_sound(path) if levels else ()
+            yield from self._leaves(inner, levels - 1) if inner else (path,)
+
+    def _inside_if_sound(self, path: str) -> tuple[str, ...]:
+        """What a path holds; nothing where it is damaged."""
+        try:
+            return self.inside(path)
+        except FileError:
+            return ()
+
+    def _others(self, paths: Sequence[str]) -> dict[str, str]:
+        """Paths, among the first few, of what is no array of real numbers, with what it is instead."""
         others = {}
-        for name in self.names[:MOST_NAMES]:
+        for path in paths[:MOST_NAMES]:
             try:
-                self.shape(name)
+                self.shape(path)
             except NoArrayError as error:
-                others[name] = error.what
+                others[path] = error.what
             except FileError:
-                others[name] = "damaged"
+                others[path] = "damaged"
         return others
 
-    def refused(self, name: str, what: str, advice: str) -> NoArrayError:
-        """The error about something that is no array of real numbers."""
-        said = f"{self.path}: {clean_name(name)} must be an array of real numbers, and it is {what}: {advice}."
-        return NoArrayError(said, what)
+    def crowded(self) -> FileError:
+        """The error about a file with more variables and fields than are looked at."""
+        return FileError(f"{self.path} has more than {MOST_PATHS} variables and fields: save X, F and J alone.")
+
+    def refused(self, name: str, other: Other) -> NoArrayError:
+        """The error about something that is no array of real numbers; of a struct or a group, with what is in it."""
+        inner = self._inside_if_sound(name) if other in (STRUCT, GROUP) else ()
+        held = f", of {name_list(map(clean_path, inner), len(inner))}" if inner else ""
+        said = f"{self.path}: {clean_path(name)} must be an array of real numbers, and it is {other.what}"
+        return NoArrayError(f"{said}: {other.advice}{held}.", other.what)
 
 
 @dataclass(frozen=True)
@@ -175,3 +240,17 @@ def need(package: str, kind: str) -> None:
         raise MissingDependencyError(
             f"{kind} need {package}, which is not installed: pip install 'unbraid[files]', or save the data as .npz."
         )
+
+
+def clean_path(path: str) -> str:
+    """A name as `clean_name` has it; or a path, whose end is shown where it is long.
+
+    Examples
+    --------
+    >>> clean_path("data/train/X"), clean_path("deep/" * 100 + "X")[:10]
+    ('data/train/X', '.../deep/d')
+    """
+    if "/" not in path:
+        return clean_name(path)
+    short = path if len(path) <= LONGEST_PATH else "..." + path[3 - LONGEST_PATH :]
+    return printable(short).replace("\n", "?")

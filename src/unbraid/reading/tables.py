@@ -102,7 +102,7 @@ def points_in_table(
                     f"{counted(len(x), 'column')}, {name_list(map(quoted_name, x), len(x))}: name as many as the model "
                     f"has."
                 )
-            return Points(table.read(x, callback), FIRST, list_columns("input", x))
+            return Points(table.read(x, callback), FIRST, list_columns("input", x), x)
     elif encoding is None:
         raise FileError(
             f"{table.path} is a table: name the {counted(m, 'column')} of inputs with `inputs`; it holds "
