@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -221,7 +222,13 @@ def sobol_points(low: Array, high: Array, rng: np.random.Generator) -> Callable[
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(len(low), scramble=True, rng=rng)
-    return lambda count: low + (high - low) * sequence.random(count)
+
+    def next_points(count: int) -> Array:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a budget may be no power of two
+            return np.asarray(low + (high - low) * sequence.random(count))
+
+    return next_points
 
 
 def bounds_of(box: Box) -> tuple[Array, Array, tuple[str, ...] | None]:

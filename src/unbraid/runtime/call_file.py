@@ -115,23 +115,21 @@ class CallFile:
 
     def _open_journal(self) -> IO[bytes]:
         """The journal, to be added to, after what is whole of it was read."""
-        if self.partial.exists() and self.partial.stat().st_size:
-            file = self.partial.open("r+b")
+        file = self.partial.open("a+b")
+        try:
             lock(file, self.path)
+            file.seek(0)
             content = file.read()
             if not content.startswith(FIRST_LINE) and not FIRST_LINE.startswith(content):
-                file.close()
                 raise FileError(f"{self.partial} is not a journal of calls: remove it, or give another cache=.")
             end = self._read_records(content) if content.startswith(FIRST_LINE) else 0
-            file.seek(end)
-            file.truncate()
-        else:
-            file = self.partial.open("w+b")
-            lock(file, self.path)
-            end = 0
-        if not end:
-            file.write(FIRST_LINE + record(FACTS, json.dumps({"m": self.m}).encode()))
-            file.flush()
+            file.truncate(end)
+            if not end:
+                file.write(FIRST_LINE + record(FACTS, json.dumps({"m": self.m}).encode()))
+                file.flush()
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def _read_records(self, content: bytes) -> int:
@@ -195,7 +193,6 @@ def lock(file: IO[bytes], path: StrPath) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.close()
         raise FileError(f"{path} is being written by another process: wait for it, or give another cache=.") from None
     except OSError:  # some network drives have no locks
         return

@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, Generic, Self, TypeVar
 
-from unbraid.runtime.helpers import IDLE, Helper, Message, next_helper
+from unbraid.runtime.helpers import IDLE, Answer, Helper, Message, next_helper
 
+GONE = Answer("unread", None)
+"""In place of the answer of a process that has ended."""
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -90,11 +92,12 @@ class Elsewhere(Generic[Piece, Result]):
     def __call__(self, piece: Piece) -> Result:
         """The result of a call; what no other process can do is done here."""
         helper = self.free.get()
-        answer = helper.ask(Message.of((call_known, (self.name, piece), None)))
+        question = Message.of((call_known, (self.name, piece), None))
+        answer = helper.ask(question) if helper.there else GONE
         self.free.put(helper)
         if answer.kind == "failed":
             raise answer.value
-        if answer.kind == "unread":  # the process is gone, or the answer cannot be sent
+        if answer.kind == "unread":  # or the answer cannot be sent
             return self.call(piece)
         result: Result = answer.value
         return result
@@ -108,6 +111,8 @@ class Elsewhere(Generic[Piece, Result]):
             self.all.remove(helper)
             if helper.there:
                 IDLE.append(helper)
+            else:
+                helper.end()
         for helper in self.all:
             helper.end()
 

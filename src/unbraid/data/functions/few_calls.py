@@ -10,7 +10,7 @@ square. One-sided steps go towards the middle of the samples: no point lies beyo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,19 +18,18 @@ import numpy as np
 from unbraid.data.functions.forms import Form
 from unbraid.data.functions.scales import binary_spreads, sizes
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, BoolArray
 
 Side = Literal["forward", "central"]
 ORDER: dict[Side, int] = {"forward": 1, "central": 2}
 """Of the error in h; and calls for each input."""
-STEEP = 1e4
-"""A derivative that is so many times as large as outputs vary over the spread of an input is none, if it is so..."""
-OFTEN = 0.05
-"""...at more than this share of the samples: noise, over a short step."""
+CHECKED, FURTHER, APART = 3, 64.0, 0.05
+"""At so many samples differences are compared with those of steps so many times as long; and how far these may be
+apart, as a share of slopes."""
 FLAT = 0.95
 """An output that varies, and moves at less than the rest of the samples, is rounded."""
 LEAST_JUDGED = 8
-"""Samples from which on such things can be told."""
+"""Samples from which on that can be told."""
 
 
 def calls_a_point(side: Side | None, m: int) -> int:
@@ -40,12 +39,17 @@ def calls_a_point(side: Side | None, m: int) -> int:
 
 @dataclass(frozen=True)
 class FewCalls:
-    """Jacobians of f by forward or central differences, `steps` (m,) apart, towards the `middle` (m,)."""
+    """Jacobians of f by forward or central differences, `steps` (m,) apart, towards the `middle` (m,) of samples.
+
+    `scale` (m,) is how far samples spread; `own_steps` says that steps were not given but follow from it.
+    """
 
     f: Form
     side: Side
     steps: Array
+    scale: Array
     middle: Array
+    own_steps: bool
 
     @classmethod
     def at(cls, X: Array, f: Form, side: Side, step: float | None) -> FewCalls:
@@ -54,7 +58,7 @@ class FewCalls:
         far = np.maximum(1.0, sizes(X) / scale)  # from zero: there numbers are further apart
         share = (f.resolution * far) ** (1.0 / (1 + ORDER[side])) if step is None else np.full(len(scale), step)
         steps = scale * np.exp2(np.round(np.log2(share)))
-        return cls(f, side, steps, 0.5 * (X.min(axis=0) + X.max(axis=0)))
+        return cls(f, side, steps, scale, 0.5 * (X.min(axis=0) + X.max(axis=0)), step is None)
 
     def __call__(self, X: Array, F: Array, chunk: int) -> Array:
         """The Jacobians (S, n, m) at points X (S, m) with values F (S, n)."""
@@ -72,32 +76,45 @@ class FewCalls:
             )
         steps = np.diagonal(points[:, :, 0] - points[:, :, 1], axis1=1, axis2=2)  # as they are after rounding
         J = np.asarray(((values[:, :, 0] - values[:, :, 1]) / steps[:, :, None]).mT)
-        refuse_noise(J, X, F, self)
+        if self.own_steps:
+            self.refuse_noise(X, F, J)
+        self.refuse_rounding(F, J)
         return J
 
+    def refuse_noise(self, X: Array, F: Array, J: Array) -> None:
+        """Refuse differences that are others over steps that are longer, and still short; one kink is no noise.
 
-def refuse_noise(J: Array, X: Array, F: Array, used: FewCalls) -> None:
-    """Refuse derivatives that are those of noise, or of rounding: over a short step nothing else is left of them."""
-    spread = np.std(F, axis=0)
-    varies = spread > 1e3 * used.f.resolution * np.abs(F).max(axis=0)
-    if len(X) < LEAST_JUDGED or not varies.any():
-        return
-    relative = np.abs(J[:, varies]) * np.std(X, axis=0) / spread[varies][:, None]
-    output = np.flatnonzero(varies)
-    steep = np.mean(relative > STEEP, axis=0)
-    still = np.mean((J[:, varies] == 0.0).all(axis=2), axis=0)
-    if steep.max() > OFTEN:
-        i, k = np.unravel_index(int(np.argmax(steep)), steep.shape)
-        raise DataError(
-            f"The {used.side} differences of f with respect to input {k} are no derivatives: over a step of "
-            f"{used.steps[k]:.2g} output {output[i]} moves far more than over the distance of samples, so f is noisy "
-            f"or jumps. {ADVICE}"
-        )
-    if still.max() > FLAT:
-        raise DataError(
-            f"The {used.side} differences of f are no derivatives: output {output[np.argmax(still)]} varies, and does "
-            f"not move over steps of {used.steps.max():.2g} and less, so f is rounded. {ADVICE}"
-        )
+        All inputs move at once, towards the middle: a call a sample, or two.
+        """
+        rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
+        v = np.where(self.middle < X[rows], -self.steps, self.steps)
+        silent = replace(self.f, told=lambda points: None)
+        there = silent(X[rows] + FURTHER * v, rows, beside=True)
+        back = silent(X[rows] - FURTHER * v, rows, beside=True) if self.side == "central" else F[rows]
+        change = (there - back) / (FURTHER if self.side == "forward" else 2.0 * FURTHER)
+        unit = np.maximum(np.std(F, axis=0) * np.max(self.steps / self.scale), np.abs(change).max(axis=0))
+        apart = np.abs((J[rows] @ v[:, :, None])[:, :, 0] - change) > APART * unit
+        wrong = apart & varying(F, self.f.resolution)
+        if np.count_nonzero(wrong.any(axis=1)) > len(rows) // CHECKED:
+            at, output = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            raise DataError(
+                f"The {self.side} differences of f are no derivatives: at X[{rows[at]}] those of output {output} are "
+                f"other ones over steps that are {FURTHER:.0f} times as long, so f is noisy or jumps. {ADVICE}"
+            )
+
+    def refuse_rounding(self, F: Array, J: Array) -> None:
+        """Refuse outputs that vary from sample to sample, and do not move at all over steps."""
+        still = np.mean((J == 0.0).all(axis=2), axis=0) * varying(F, self.f.resolution)
+        if len(F) >= LEAST_JUDGED and still.max() > FLAT:
+            raise DataError(
+                f"The {self.side} differences of f are no derivatives: output {np.argmax(still)} varies, and does not "
+                f"move over steps of {self.steps.max():.2g} and less, so f is rounded. {ADVICE}"
+            )
+
+
+def varying(F: Array, resolution: float) -> BoolArray:
+    """Which outputs vary by more than rounding, (n,)."""
+    return np.asarray(np.std(F, axis=0) > 1e3 * resolution * np.abs(F).max(axis=0))
 
 
 ADVICE = (

@@ -133,7 +133,7 @@ class Kept:
 
     def learn_form(self, form: Form, host: Host) -> None:
         """Keep the form of a function of NumPy arrays, and how its calls spend their time."""
-        if host.takes == PlainFunction.takes and self.calls.answers and BATCHED not in self.calls.facts:
+        if host.takes == PlainFunction.takes and BATCHED not in self.calls.facts:
             computes = self.seconds > SENT_AFTER and self.computing > COMPUTING * self.seconds
             self.learn({BATCHED: form.batched, COMPUTES: computes})
 

@@ -179,8 +179,9 @@ class Counter:
     """Counts the points that f was called with, and tells of them, at most five times a second, and of the last."""
 
     def __init__(self, callback: Callback | None, total: int, kept: Kept | None) -> None:
-        self.callback, self.total, self.kept = callback, total, kept
-        self.done, self.before = 0, 0 if kept is None else len(kept.calls.points)
+        self.callback, self.total = callback, total
+        self.kept = kept.calls.points if kept is not None and kept.file is not None else None
+        self.done, self.before = 0, len(self.kept or ())
         self.began = self.told = monotonic()
 
     def count(self, points: int) -> None:
@@ -188,7 +189,7 @@ class Counter:
         self.done += points
         now = monotonic()
         if self.callback is not None and (self.done == self.total or now - self.told >= REPORTED):
-            fresh = self.done if self.kept is None else len(self.kept.calls.points) - self.before
+            fresh = self.done if self.kept is None else len(self.kept) - self.before
             left = (now - self.began) / fresh * (self.total - self.done) if fresh else nan
             self.callback(Progress("calls", self.done, self.total, left=left))
             self.told = now
