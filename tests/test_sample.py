@@ -131,7 +131,7 @@ def test_it_is_shown_with_its_learning_curve() -> None:
     [
         ((10.0, 5.0), None, 64, None, ""),
         ((10.0, 9.0, 8.5), None, 64, True, "10, 9, 8.5 % with 16, 32, 64 samples"),
-        ((10.0, 9.0, 8.5), 1.0, 64, False, "stopped falling"),
+        ((10.0, 9.0, 8.5), 1.0, 64, True, "stopped falling"),
         ((10.0, 20.0, 1.0), None, 64, None, ""),
         ((10.0, 1.0), 2.0, 64, True, "within the target of 2 %"),
         ((1.0,), 2.0, 64, None, ""),  # sixteen fresh samples may be lucky

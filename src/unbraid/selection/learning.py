@@ -26,7 +26,9 @@ NO_BETTER = 0.5
 TRUSTED = 32
 """Fresh samples from which on an error within the target is believed: few may be all in easy places."""
 EXACT = 1e-3
-"""A held-out error in % below which nobody wants more samples."""
+"""A held-out error in % below which nobody wants more samples, unless asked for."""
+LEAST = 1e-12
+"""A target in % that is as good as 0."""
 FAR = 20
 """Doublings beyond which nobody says how many samples would be enough."""
 
@@ -87,14 +89,14 @@ def ending_of(curve: Sequence[CurvePoint], target: float | None, left: int) -> E
     error = curve[-1].error
     if target is not None and error <= target and (curve[-1].fresh >= TRUSTED or not left):
         return Ending(True, f"The held-out error of {error:.2g} % is within the target of {target:g} %.")
-    if error <= EXACT:
+    if target is None and error <= EXACT:
         return Ending(True, f"The held-out error of {error:.2g} % is as good as none.")
     if has_stopped_falling(curve):
         last = curve[-1 - PATIENCE :]
         errors = ", ".join(f"{one.error:.2g}" for one in last)
         sizes = ", ".join(str(one.samples) for one in last)
         return Ending(
-            target is None,
+            True,
             f"The held-out error has stopped falling: {errors} % with {sizes} samples. More of them will hardly help: "
             "what is left is noise, or wants another rank or basis.",
         )
@@ -123,7 +125,7 @@ def in_want(curve: Sequence[CurvePoint], target: float | None) -> str:
     said = f"{said} still falls, from {before.error:.2g} % with {before.samples}: more would help"
     if target is None:
         return f"{said}."
-    doublings = log(max(target, EXACT) / last.error) / log(share)
+    doublings = log(max(target, LEAST) / last.error) / log(share)
     if doublings > FAR:
         return f"{said}, but the target of {target:g} % is far."
     return (
