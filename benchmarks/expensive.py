@@ -102,8 +102,8 @@ def kill(seconds: float, folder: Path) -> None:
 def main() -> None:
     """All of it, or one sampling for the process that kills."""
     if sys.argv[1:2] == ["--one"]:
-        seconds, log, cache, jobs = sys.argv[2:]
-        f = waiting(float(seconds), Path(log))
+        given, log, cache, jobs = sys.argv[2:]
+        f = waiting(float(given), Path(log))
         ub.Problem.from_function(f, X, derivatives="forward", jobs=int(jobs), cache=cache)
         return
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.05

@@ -200,6 +200,20 @@ def test_a_cache_of_another_function_is_refused_and_that_of_an_edited_one_is_not
             sampled(lambda x, power=power: x**power, tmp_path / "calls")
 
 
+def test_networks_are_kept_and_those_with_other_weights_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double()
+    for derivatives in ("auto", "forward"):
+        one, two = (arrays(sampled(network, tmp_path / "calls", derivatives=derivatives)) for _ in range(2))
+        np.testing.assert_array_equal(one[0], two[0])
+        np.testing.assert_array_equal(one[1], two[1])
+    with torch.no_grad():
+        network[0].bias += 1.0
+    with pytest.raises(ub.UnbraidError, match="has calls of another function"):
+        sampled(network, tmp_path / "calls")
+
+
 @pytest.mark.parametrize("content", [b"hello", b"\x80\x04pickle", b"PK\x03\x04 cut off"])
 def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"

@@ -165,6 +165,12 @@ def test_rounded_functions_are_refused_with_advice() -> None:
 
 
 @pytest.mark.parametrize("derivatives", ["forward", "central"])
+def test_outputs_far_from_zero_get_longer_steps(derivatives: Any) -> None:
+    J = arrays(ub.Problem.from_function(lambda x: 1e5 + np.sin(x), X, derivatives=derivatives))[1]
+    np.testing.assert_allclose(J, np.cos(X)[:, :, None] * np.eye(2), atol=1e-4)
+
+
+@pytest.mark.parametrize("derivatives", ["forward", "central"])
 def test_outputs_and_inputs_that_do_nothing_are_not_refused(derivatives: Any) -> None:
     J = arrays(ub.Problem.from_function(lambda x: [1e6, x[0] ** 2], X, derivatives=derivatives))[1]
     np.testing.assert_array_equal(J[:, 0], 0.0)

@@ -26,6 +26,8 @@ ORDER: dict[Side, int] = {"forward": 1, "central": 2}
 CHECKED, FURTHER, APART = 3, 64.0, 0.05
 """At so many samples differences are compared with those of steps so many times as long; and how far these may be
 apart, as a share of slopes."""
+MOST_OFFSET = 1e6
+"""How far from zero, in units of their spread, outputs count: longer steps would be too long for the others."""
 FLAT = 0.95
 """An output that varies, and moves at less than the rest of the samples, is rounded."""
 LEAST_JUDGED = 8
@@ -52,10 +54,14 @@ class FewCalls:
     own_steps: bool
 
     @classmethod
-    def at(cls, X: Array, f: Form, side: Side, step: float | None) -> FewCalls:
-        """Differences at samples X; steps are this share of each input's spread, None: what suits the precision."""
-        scale = binary_spreads(X)
-        far = np.maximum(1.0, sizes(X) / scale)  # from zero: there numbers are further apart
+    def at(cls, X: Array, F: Array, f: Form, side: Side, step: float | None) -> FewCalls:
+        """Differences at samples X with values F; steps are this share of each input's spread.
+
+        None: what suits the precision. Far from zero numbers are further apart, those of inputs and those of outputs.
+        """
+        scale, varies = binary_spreads(X), varying(F, f.resolution)
+        offset = np.max(np.abs(F).max(axis=0)[varies] / np.std(F, axis=0)[varies], initial=1.0)
+        far = np.maximum(min(offset, MOST_OFFSET), sizes(X) / scale)
         share = (f.resolution * far) ** (1.0 / (1 + ORDER[side])) if step is None else np.full(len(scale), step)
         steps = scale * np.exp2(np.round(np.log2(share)))
         return cls(f, side, steps, scale, 0.5 * (X.min(axis=0) + X.max(axis=0)), step is None)

@@ -15,7 +15,16 @@ import numpy as np
 from unbraid.data.fingerprint import array_mark, digest_bytes
 from unbraid.data.functions.answers import as_batch, as_point, same
 from unbraid.data.functions.forms import Form
-from unbraid.data.functions.hosts import AnswerError, Function, Host, Numbers, PlainFunction, quiet
+from unbraid.data.functions.hosts import (
+    AnswerError,
+    Function,
+    Host,
+    Numbers,
+    PlainFunction,
+    hosts_for,
+    is_module,
+    quiet,
+)
 from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import EPS
 from unbraid.runtime.call_file import CallFile, Calls, Facts
@@ -138,26 +147,30 @@ class Kept:
             self.learn({BATCHED: form.batched, COMPUTES: computes})
 
     def check_function(self, f: Function) -> None:
-        """Refuse calls of another function: where its code has changed, it must still say the same at one point."""
+        """Refuse calls of another function: where its code has changed, it must still say the same at one point.
+
+        The code of a network says nothing of its weights: it is asked each time.
+        """
         mark = mark_of(f)
         before = self.calls.facts.get(MARK)
-        if before == mark:
+        if before == mark and not is_module(f):
             return
         if before is not None and self.calls.points:
-            self.check_answer(PlainFunction(f))
+            self.check_answer(f)
         self.learn({MARK: mark})
 
-    def check_answer(self, host: Host) -> None:
+    def check_answer(self, f: Function) -> None:
         """Ask again at the first of the points that are known, and refuse the function where it says something else."""
         point, known = self.calls.points[0], self.calls.answers[0]
         with quiet():
-            for ask in (lambda: as_point(host(point), None), lambda: as_batch(host(point[None]), 1, None)[0]):
-                try:
-                    found = ask()
-                except Exception:
-                    continue
-                if same(known[None], found[None], self.resolution**0.5):
-                    return
+            for host in hosts_for(f, point[None], None, self):
+                for x in (point, point[None]):
+                    try:
+                        found = as_batch(host(x), 1, None)
+                    except Exception:
+                        continue
+                    if same(known[None], found, self.resolution**0.5):
+                        return
         where = "the cache" if self.file is None else self.file.path
         at = np.array2string(point, precision=6, threshold=8, separator=", ")
         raise DataError(

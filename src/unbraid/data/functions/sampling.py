@@ -162,7 +162,7 @@ def sample_thriftily(form: Form, X: Array, settings: SamplingSettings, kept: Kep
     F = counting.in_chunks(X, np.arange(len(X)), chunk)
     if settings.side is None:
         return F, None
-    return F, FewCalls.at(X, counting, settings.side, settings.step)(X, F, chunk)
+    return F, FewCalls.at(X, F, counting, settings.side, settings.step)(X, F, chunk)
 
 
 def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings) -> tuple[Array, Array]:
