@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import unbraid as ub
 from plain_functions import X, arrays, exact_jacobians, of_a_batch, of_a_point, of_both, refused
-from unbraid.data.functions import sampling
+from unbraid.data.functions import kept, sampling
 from unbraid.data.functions.few_calls import calls_a_point
 from unbraid.kernels.arrays import Array
 from unbraid.runtime.progress import Progress
@@ -123,6 +124,17 @@ def test_the_result_does_not_depend_on_jobs(f: Any, derivatives: Any) -> None:
 def test_five_point_differences_can_be_taken_in_parallel() -> None:
     one, two = (arrays(ub.Problem.from_function(of_a_point, X, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_array_equal(one[1], two[1])
+
+
+def test_calls_that_compute_are_made_by_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cloudpickle")
+    monkeypatch.setattr(kept, "SENT_AFTER", 0.0)
+    monkeypatch.setattr(kept, "COMPUTING", 0.0)
+    f = eval("lambda x: [float(x[0]) ** 2, float(os.getpid())]", {"os": os})  # of no module, like one of a script
+    problem = ub.Problem.from_function(f, X, derivatives=None, jobs=2)
+    assert problem.F is not None
+    np.testing.assert_array_equal(problem.F[:, 0], X[:, 0] ** 2)
+    assert len(set(problem.F[:, 1]) - {float(os.getpid())}) in (1, 2)
 
 
 # What cannot work.
