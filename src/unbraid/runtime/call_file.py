@@ -81,9 +81,10 @@ class CallFile:
         """Write all calls into the file itself; the journal goes."""
         self._journal.close()
         if calls.points:
+            answers = calls.answers[: len(calls.points)]  # one more, where Ctrl-C came between the two
             head = np.array(json.dumps({"schema": SCHEMA, **calls.facts}))
             with replacing(self.path) as file:
-                write_npz(file, {"calls": head, "X": np.stack(calls.points), "F": np.stack(calls.answers)})
+                write_npz(file, {"calls": head, "X": np.stack(calls.points), "F": np.stack(answers)})
         with suppress(OSError):
             self.partial.unlink()
 

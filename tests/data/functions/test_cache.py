@@ -214,6 +214,18 @@ def test_networks_are_kept_and_those_with_other_weights_refused(tmp_path: Path) 
         sampled(network, tmp_path / "calls")
 
 
+def test_an_edited_function_may_take_batches_where_it_took_points(tmp_path: Path) -> None:
+    one = sampled(lambda x: [x[0] * x[1], x[0]], tmp_path / "calls", derivatives=None)
+    more = np.concatenate([X, X + 1.0])
+    two = ub.Problem.from_function(
+        lambda x: np.stack([x[:, 0] * x[:, 1], x[:, 0]], axis=1), more, derivatives=None, cache=tmp_path / "calls"
+    )
+    assert one.F is not None
+    assert two.F is not None
+    np.testing.assert_array_equal(two.F[: len(X)], one.F)
+    np.testing.assert_array_equal(two.F[:, 1], more[:, 0])
+
+
 @pytest.mark.parametrize("content", [b"hello", b"\x80\x04pickle", b"PK\x03\x04 cut off"])
 def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"

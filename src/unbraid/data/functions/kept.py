@@ -63,10 +63,6 @@ class Kept:
         single = self.resolution > EPS
         return self.calls.answers[at].astype(np.float32 if single else np.float64)
 
-    def knows(self, point: Numbers) -> bool:
-        """Whether the answer at a point is known."""
-        return key_of(point) in self.places
-
     def add(self, point: Numbers, answer: Numbers) -> None:
         """Keep an answer; what is no row of finite numbers is not kept."""
         with suppress(AnswerError), self.lock:
@@ -82,9 +78,9 @@ class Kept:
             known = row.astype(np.float64)
             if self.file is not None:
                 self.file.add_call(point, known)
-            self.places[key_of(point)] = len(self.calls.points)
+            self.calls.answers.append(known)  # first: Ctrl-C may come after any line
             self.calls.points.append(np.array(point))
-            self.calls.answers.append(known)
+            self.places[key_of(point)] = len(self.calls.points) - 1
 
     def refuse_length(self, found: int) -> None:
         """Refuse a function that has other outputs than the one whose calls are in the file."""
@@ -157,6 +153,7 @@ class Kept:
             return
         if before is not None and self.calls.points:
             self.check_answer(f)
+            self.calls.facts.pop(BATCHED, None)  # it may take something else now
         self.learn({MARK: mark})
 
     def check_answer(self, f: Function) -> None:
