@@ -28,7 +28,7 @@ HOUSE = (
     "methods",
     "fitting",
     "selection",
-    "decouple estimator",
+    "decouple estimator sample",
     "plots",
     "studies",
     "report",

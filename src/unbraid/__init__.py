@@ -14,6 +14,7 @@ from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.runtime.progress import Progress
+from unbraid.sample import Sampling, sample
 from unbraid.selection import Selection, select
 from unbraid.selection.diagnostics import Diagnostics, diagnose
 from unbraid.solvers.coupling import GrowingCoupling
@@ -66,6 +67,7 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "Sampling",
     "Selection",
     "SmoothingSpline",
     "Status",
@@ -76,5 +78,6 @@ __all__ = [
     "methods",
     "metrics",
     "plots",
+    "sample",
     "select",
 ]

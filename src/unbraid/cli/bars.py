@@ -23,6 +23,7 @@ ROOMY = 100
 """Columns of a terminal that has room for a word about Ctrl-C."""
 PHASE_TITLES = {
     "read": "Reading",
+    "calls": "Calling",
     "select": "Selecting",
     "search": "Searching",
     "polish": "Polishing",

@@ -35,6 +35,7 @@ from unbraid.runtime.dask_cluster import as_client
 if TYPE_CHECKING:
     from unbraid.data.functions import Derivatives, Function
     from unbraid.data.looking.look import Look
+    from unbraid.runtime.files import StrPath
     from unbraid.runtime.progress import Callback
 
 THIN_SAMPLES, LEAST_SAMPLES, THIN_ENTRIES = 100_000, 1000, 1 << 25
@@ -164,8 +165,11 @@ class Problem(SampleArrays):
         X: npt.ArrayLike,
         jacobian: Function | None = None,
         *,
-        derivatives: Derivatives = "auto",
+        derivatives: Derivatives | None = "auto",
+        step: float | None = None,
         chunk: int | None = None,
+        jobs: int = 1,
+        cache: StrPath | None = None,
         callback: Callback | None = None,
     ) -> Self:
         """A problem from a function, which is evaluated at X with its Jacobian.
@@ -184,26 +188,39 @@ class Problem(SampleArrays):
             Where Jacobians come from if `jacobian` is None. "torch" and "jax": automatic differentiation.
             "differences": five-point central differences, with a step for each input. "complex-step": Im f(x + ih) / h,
             exact, for analytic NumPy functions that take complex numbers. "auto": automatic differentiation if f is
-            a PyTorch or JAX function, else differences.
+            a PyTorch or JAX function, else differences. For functions that are expensive to call: "forward"
+            differences, m + 1 calls a point, that of its value among them; "central" ones, 2m + 1 calls; None, no
+            Jacobians, one call. All three need up to ten calls more to find out what f takes.
+        step
+            Of forward and central differences, as a share of each input's spread: longer ones for functions that are
+            noisy or rounded. None: the best for functions that are neither, 1e-8 and 1e-5 about.
         chunk
-            How many points are evaluated at once. None: 1000, or 10 if f takes single points.
+            How many points are evaluated at once. None: 1000, or 10 if f takes single points; 100 where calls are few.
+        jobs
+            How many calls are made at the same time: by threads, or by other processes where f computes instead of
+            waiting, and can be sent to them. The result does not depend on it.
+        cache
+            The path of a file that keeps the values of f, point by point, as they come: after Ctrl-C or a crash at
+            most the calls under way are lost, and the next call of `from_function` goes on with those that are
+            missing. It belongs to f, not to X. Jacobians of `jacobian` and of frameworks are not kept.
         callback
             Called with a `Progress` after a chunk, at most five times a second, and at the end of both phases, "values"
-            and "Jacobians".
+            and "Jacobians". With "forward", "central" and None there is one phase, "calls": the first time it is called
+            before f is, with their number as `total`, and later with the seconds that are left.
 
         Raises
         ------
         UnbraidError
             If f fails or is not finite somewhere (the message says at which point), if it is random, or if the
-            Jacobians plainly contradict the values.
+            Jacobians plainly contradict the values; if the cache is no such file, or one of another function.
 
         Notes
         -----
         Differences of smooth functions in double precision reach a relative error of 1e-8, mostly 1e-11; of functions
-        in single precision about 1e-5. Of functions that are noisy or rounded they are as good as that allows, and
-        refused from an estimated error of 5 % on; so are jumps. A network is
-        evaluated in evaluation mode (no dropout, batch norm with its running averages) and put back as it was, in the
-        type and on the device of its parameters; no gradients are left in them. JAX functions are evaluated in
+        in single precision about 1e-5; central ones about 1e-10, forward ones 1e-7. Of functions that are noisy or
+        rounded they are as good as that allows, and refused from an estimated error of 5 % on; so are jumps. A network
+        is evaluated in evaluation mode (no dropout, batch norm with its running averages) and put back as it was, in
+        the type and on the device of its parameters; no gradients are left in them. JAX functions are evaluated in
         float64, whatever JAX is set to. Results are float64 always.
 
         Examples
@@ -220,14 +237,20 @@ class Problem(SampleArrays):
         Traceback (most recent call last):
         unbraid.errors.DataError: f gave inf at X[17] = [0. , 0.5]: remove that sample, or repair the function there.
         """
-        from unbraid.data.functions import sample_function
+        from unbraid.data.functions import SamplingSettings, check_function, keeping, sample_function
 
+        check_function("f", f)
+        settings = SamplingSettings(jacobian, derivatives, step, chunk, jobs, callback)
         points = numbers("X", X)
         points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2:
             raise DataError(f"X must be (S, m), got shape {points.shape}.")
         check_finite("X", points)
-        F, J = sample_function(f, points, jacobian, derivatives, chunk, callback)
+        if cache is None and not settings.thrifty:
+            F, J = sample_function(f, points, settings, None)
+        else:
+            with keeping(f, cache, points.shape[1]) as kept:
+                F, J = sample_function(f, points, settings, kept)
         return cls(points, F, J, input_names=as_names("input_names", None, X, points.shape[1]))
 
     @cached_property

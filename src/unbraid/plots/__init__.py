@@ -1,10 +1,11 @@
 """Pictures: axes in, axes out. Needs matplotlib, which the extra `report` brings.
 
-May import `selection` and what lies below; computes nothing.
+May import `sample`, `selection` and what lies below; computes nothing.
 """
 
 from unbraid.plots.branches import branches
 from unbraid.plots.convergence import convergence
+from unbraid.plots.learning import learning_curve
 from unbraid.plots.palette import (
     BLACK,
     BLUE,
@@ -43,6 +44,7 @@ __all__ = [
     "branches",
     "check_matplotlib",
     "convergence",
+    "learning_curve",
     "legend_above",
     "new_axes",
     "residuals",

@@ -3,11 +3,12 @@
 `hosts` calls a function with what it takes (NumPy arrays, torch tensors, jax arrays) and always answers in NumPy
 arrays; `recognition` finds out whether it takes points or batches, and makes a `Form` of it, a function of a batch that
 names the point where it fails; `differences` and `complex_step` take derivatives of what has none of its own,
-`jumps` tells where there are none; `agreement` holds any other Jacobian against a difference quotient; `sampling` puts
-them together.
+`jumps` tells where there are none; `agreement` holds any other Jacobian against a difference quotient; `few_calls`
+takes differences of expensive functions, and `kept` has what they answered; `sampling` puts them together.
 """
 
 from unbraid.data.functions.hosts import Function
-from unbraid.data.functions.sampling import Derivatives, sample_function
+from unbraid.data.functions.kept import Kept, keeping
+from unbraid.data.functions.sampling import Derivatives, SamplingSettings, check_function, sample_function
 
-__all__ = ["Derivatives", "Function", "sample_function"]
+__all__ = ["Derivatives", "Function", "Kept", "SamplingSettings", "check_function", "keeping", "sample_function"]

@@ -9,15 +9,17 @@ import numpy as np
 
 from unbraid.data.functions.answers import as_batch, as_point
 from unbraid.data.functions.hosts import AnswerError, Numbers
-from unbraid.errors import DataError
+from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import EPS, IndexArray, Shape
+from unbraid.runtime.callers import call_each
 
 
 @dataclass(frozen=True)
 class Form:
     """A function of a batch, (k, m) -> (k, *shape): the function itself, or the function point by point.
 
-    `resolution` is the relative precision of the numbers it computes with.
+    `resolution` is the relative precision of the numbers it computes with, `jobs` how many calls are made at the same
+    time, and `told` is called with the number of points of each call that has ended.
     """
 
     name: str
@@ -25,6 +27,8 @@ class Form:
     batched: bool
     shape: Shape
     resolution: float = EPS
+    jobs: int = 1
+    told: Callable[[int], object] = lambda points: None
 
     def __call__(self, points: Numbers, rows: IndexArray, beside: bool = False) -> Numbers:
         """The values at points (k, m), all finite; an error names the first point that has none.
@@ -44,11 +48,35 @@ class Form:
     def one_by_one(self, points: Numbers, rows: IndexArray, beside: bool) -> Numbers:
         """The values, from a function of a point."""
         values = np.empty((len(points), *self.shape), points.dtype)
-        for at, point in enumerate(points):
+
+        def enter(at: int, answer: Numbers | Exception) -> None:
+            if isinstance(answer, FileError):  # of the file that calls are kept in
+                raise answer
             try:
-                values[at] = as_point(self.call(point), self.shape)
+                if isinstance(answer, Exception):
+                    raise answer
+                values[at] = as_point(answer, self.shape)
             except Exception as error:
-                raise DataError(f"{self.name} {deed(error)} at {place(point, rows[at], beside)}") from error
+                raise DataError(f"{self.name} {deed(error)} at {place(points[at], rows[at], beside)}") from error
+            self.told(1)
+
+        call_each(self.call, list(points), self.jobs, enter)
+        return values
+
+    def in_chunks(self, points: Numbers, rows: IndexArray, chunk: int, beside: bool = False) -> Numbers:
+        """The values at many points, those of a function of a batch in chunks of so many."""
+        if not self.batched:
+            return self(points, rows, beside)
+        values = np.empty((len(points), *self.shape), points.dtype)
+        parts = [slice(start, start + chunk) for start in range(0, len(points), chunk)]
+
+        def enter(at: int, answer: Numbers | Exception) -> None:
+            if isinstance(answer, Exception):
+                raise answer
+            values[parts[at]] = answer
+            self.told(len(answer))
+
+        call_each(lambda part: self(points[part], rows[part], beside), parts, self.jobs, enter)
         return values
 
     def all_at_once(self, points: Numbers, rows: IndexArray, beside: bool) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -38,6 +38,16 @@ class Host(Protocol):
         """The function (S, m) -> (S, n, m) of exact Jacobians; None if this host has none."""
 
 
+class Memory(Protocol):
+    """What a function has answered at points (m,)."""
+
+    def get(self, point: Numbers) -> Numbers | None:
+        """The answer at a point; None where it is not known."""
+
+    def add(self, point: Numbers, answer: Numbers) -> None:
+        """Keep an answer."""
+
+
 @dataclass(frozen=True)
 class PlainFunction:
     """A function of NumPy arrays."""
@@ -46,21 +56,25 @@ class PlainFunction:
     takes: str = "NumPy arrays"
 
     def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
-        given = self.f(x.copy())  # f may write to what it is given
-        if hasattr(given, "detach"):  # a torch tensor
-            given = given.detach().cpu().numpy()
-        refuse_none(given)
-        array = np.array(given)  # a copy: f may return the same array again and again
-        if array.dtype == object:
-            array = array.astype(np.float64)
-        if array.dtype.kind not in "fiubc":
-            raise AnswerError(f"returned {array.dtype} instead of numbers")
-        if array.dtype.kind == "c" and not np.iscomplexobj(x):
-            raise AnswerError("returned complex numbers for real ones")
-        return array
+        return as_numbers(self.f(x.copy()), x)  # f may write to what it is given
 
     def jacobians(self, batched: bool) -> None:  # noqa: D102
         return None
+
+
+def as_numbers(given: Any, x: Numbers) -> Numbers:
+    """What a function has returned for x, as an array."""
+    if hasattr(given, "detach"):  # a torch tensor
+        given = given.detach().cpu().numpy()
+    refuse_none(given)
+    array = np.array(given)  # a copy: f may return the same array again and again
+    if array.dtype == object:
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "fiubc":
+        raise AnswerError(f"returned {array.dtype} instead of numbers")
+    if array.dtype.kind == "c" and not np.iscomplexobj(x):
+        raise AnswerError("returned complex numbers for real ones")
+    return array
 
 
 def refuse_none(given: object) -> None:
@@ -69,7 +83,9 @@ def refuse_none(given: object) -> None:
         raise AnswerError("returned None (does it lack a return statement?)")
 
 
-def hosts_for(f: Function, probes: npt.NDArray[np.float64], framework: str | None) -> list[Host]:
+def hosts_for(
+    f: Function, probes: npt.NDArray[np.float64], framework: str | None, memory: Memory | None = None
+) -> list[Host]:
     """The hosts under which `f` may work, the likeliest first.
 
     What f answers to a NumPy array says most: a tensor, a jax array, or numbers. Only a function that refuses NumPy
@@ -85,7 +101,7 @@ def hosts_for(f: Function, probes: npt.NDArray[np.float64], framework: str | Non
     if framework == "jax":
         return jax_hosts(f)
     plain: list[Host] = [PlainFunction(f)]
-    answer = first_answer(f, probes)
+    answer = first_answer(f, probes, memory)
     if isinstance(answer, Exception):
         others = {"torch": torch_hosts, "jax": jax_hosts}
         return plain + [host for name, make in others.items() if imported(name) for host in make(f)]
@@ -110,18 +126,27 @@ def imported(framework: str) -> Any:
     return sys.modules.get(framework)
 
 
-def first_answer(f: Function, probes: npt.NDArray[np.float64]) -> Any:
-    """What `f` returns for a point, or else for a batch; of a list, its first entry. An exception if it refuses all."""
+def first_answer(f: Function, probes: npt.NDArray[np.float64], memory: Memory | None = None) -> Any:
+    """What `f` returns for a point, or else for a batch; of a list, its first entry. An exception if it refuses all.
+
+    A point whose answer is in memory is not asked for again, and an answer in numbers is kept there.
+    """
     answer: Any = None
     for x in (*probes, *probes[:, None]):
+        known = memory.get(x) if memory is not None and x.ndim == 1 else None
+        if known is not None:
+            return known
         with quiet(), jax_precision():
             try:
-                answer = f(x.copy())
+                given = answer = f(x.copy())
             except Exception as error:
                 answer = error
                 continue
         while isinstance(answer, list | tuple) and answer:
             answer = answer[0]
+        if memory is not None and x.ndim == 1 and isinstance(answer, float | int | np.ndarray | np.generic):
+            with suppress(Exception):  # whoever asks again is told what is wrong with it
+                memory.add(x, as_numbers(given, x))
         break
     return answer
 

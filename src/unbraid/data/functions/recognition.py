@@ -15,6 +15,7 @@ import numpy as np
 from unbraid.data.functions.answers import as_batch, as_point, same
 from unbraid.data.functions.forms import Form, deed, try_call
 from unbraid.data.functions.hosts import AnswerError, Function, Host, Numbers, hosts_for, quiet
+from unbraid.data.functions.kept import Kept, Remembering
 from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import EPS, Array, Shape
@@ -58,13 +59,21 @@ class Probed:
 
 
 def form_of(
-    name: str, f: Function, X: Array, framework: str | None = None, shape: Shape | None = None
+    name: str,
+    f: Function,
+    X: Array,
+    framework: str | None = None,
+    shape: Shape | None = None,
+    memory: Kept | None = None,
 ) -> tuple[Form, Host]:
-    """What `f` takes, from how it answers at a few samples; its answers have this `shape`, or any (n,)."""
+    """What `f` takes, from how it answers at a few samples; its answers have this `shape`, or any (n,).
+
+    What is in memory is not asked for again, so that it is not found out either whether f is random.
+    """
     probes = few(X)
     failures: dict[str, Exception] = {}
-    for host in hosts_for(f, probes, framework):
-        asked = Probed(host, shape)
+    for host in hosts_for(f, probes, framework, memory):
+        asked = Probed(host if memory is None else Remembering(host, memory), shape)
         kept = not failures or any(isinstance(error, WRONG_KIND) for error in failures.values())
         with quiet():
             for takes_points, ask in ((True, asked.point), (False, asked.pair)):
@@ -110,8 +119,10 @@ def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: 
     further = try_call(answer, beside)
     if isinstance(further, np.ndarray):
         trials["beside"] = (beside, further)
+        if takes_points and isinstance(asked.host, Remembering):  # no sample is asked for twice
+            del trials["samples"]
     if takes_points:
-        batched = all(batches_give(asked, *trial, tolerance) is True for trial in trials.values())
+        batched = all(batches_all_give(asked, *trial, tolerance) for trial in trials.values())
         if not batched and "beside" in trials:
             refuse_two_meanings(name, asked, *trials["beside"], tolerance)
     else:
@@ -122,6 +133,12 @@ def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: 
                 ".eval() on a network with batch norm; or pass a function of one point (m,)."
             )
     return Form(name, asked.host, batched, values.shape[1:], resolution)
+
+
+def batches_all_give(asked: Probed, points: Array, values: Numbers, tolerance: float) -> bool:
+    """Whether batches of these points give these values; the first that does not is the last that is asked for."""
+    answers = ((values[part], try_call(asked.batch, points[part])) for part in PARTS)
+    return all(isinstance(batch, np.ndarray) and same(right, batch, tolerance) for right, batch in answers)
 
 
 def batches_give(asked: Probed, points: Array, values: Numbers, tolerance: float) -> bool | None:

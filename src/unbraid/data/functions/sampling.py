@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from math import nan
 from time import monotonic
 from typing import Literal, Protocol, get_args
 
@@ -11,18 +14,23 @@ import numpy as np
 from unbraid.data.functions.agreement import ClaimedJacobian, check_agreement
 from unbraid.data.functions.complex_step import ComplexStep
 from unbraid.data.functions.differences import by_differences
+from unbraid.data.functions.few_calls import ORDER, FewCalls, Side, calls_a_point
 from unbraid.data.functions.forms import Form, deed, try_call
-from unbraid.data.functions.hosts import Function, Host, imported, quiet
+from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet
+from unbraid.data.functions.kept import Kept, Remembering, host_within, remember_rows
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of
 from unbraid.data.functions.scales import binary_spreads
-from unbraid.errors import DataError, SettingError, check_callback, check_whole, shown
-from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.errors import DataError, SettingError, check_callback, check_number, check_whole, shown
+from unbraid.kernels.arrays import EPS, Array, IndexArray
+from unbraid.runtime.callers import elsewhere
 from unbraid.runtime.progress import Callback, Progress
 
-Derivatives = Literal["auto", "torch", "jax", "differences", "complex-step"]
+Derivatives = Literal["auto", "torch", "jax", "differences", "complex-step", "forward", "central"]
 
 CHUNK, CHUNK_OF_POINTS = 1000, 10
 """Samples evaluated at once: of functions of a batch, and of functions of a point, which may be slow."""
+CHUNK_OF_CALLS = 100
+"""Points in one call of a function of a batch where calls are to be few: what is lost with it is not much."""
 REPORTED = 0.2
 """Seconds between two reports of progress, at least."""
 EXACT_TOLERANCE, OWN_TOLERANCE = 1e-4, 1e-2
@@ -48,27 +56,64 @@ class Sampled(Protocol):
         """Values or Jacobians at points (k, m), which are the samples with these numbers: (k, ...)."""
 
 
-def sample_function(
-    f: Function,
-    X: Array,
-    jacobian: Function | None,
-    derivatives: Derivatives,
-    chunk: int | None,
-    callback: Callback | None,
-) -> tuple[Array, Array]:
-    """Values (S, n) and Jacobians (S, n, m) of f at X (S, m)."""
-    check_sampling(f, jacobian, derivatives, chunk, callback)
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How a function is to be sampled: the arguments of `Problem.from_function`, checked once."""
 
-    def sample_with(framework: str | None) -> tuple[Array, Array]:
-        form, host = form_of("f", f, X, framework)
-        if jacobian is None and derivatives not in ("differences", "complex-step"):
-            check_differentiable(host, form.batched, X)
-        F = sample_in_chunks("values", form, X, form.shape, chunk, callback)
-        slopes = jacobians_of(form, host, X, F, jacobian, derivatives)
-        return F, sample_in_chunks("Jacobians", slopes, X, (*form.shape, X.shape[1]), chunk, callback)
+    jacobian: Function | None = None
+    derivatives: Derivatives | None = "auto"
+    step: float | None = None
+    chunk: int | None = None
+    jobs: int = 1
+    callback: Callback | None = None
 
-    if derivatives in ("torch", "jax"):
-        return sample_with(derivatives)
+    def __post_init__(self) -> None:
+        if self.jacobian is not None:
+            check_function("jacobian", self.jacobian)
+        if self.derivatives not in (None, *get_args(Derivatives)):
+            accepted = ", ".join(map(repr, get_args(Derivatives)))
+            raise SettingError(f"derivatives must be one of {accepted} and None, got {shown(self.derivatives)}.")
+        if self.jacobian is not None and self.derivatives != "auto":
+            raise SettingError(
+                f"Both jacobian= and derivatives={self.derivatives!r} were given: leave one of them out."
+            )
+        if self.step is not None:
+            if self.side is None:
+                raise SettingError('step is that of derivatives="forward" and "central": leave it out elsewhere.')
+            check_number("step", self.step, EPS, 1.0)
+        if self.chunk is not None:
+            check_whole("chunk", self.chunk, 1)
+        check_whole("jobs", self.jobs, 1)
+        check_callback(self.callback)
+
+    @property
+    def thrifty(self) -> bool:
+        """Whether all calls are known beforehand, and are as few as there can be."""
+        return self.derivatives in (None, *ORDER)
+
+    @property
+    def side(self) -> Side | None:
+        """The kind of differences that take few calls; None: another kind, or none."""
+        return self.derivatives if self.derivatives in ("forward", "central") else None
+
+
+def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
+    """Values (S, n) and Jacobians (S, n, m), if they are wanted, of f at X (S, m).
+
+    What is `kept` of its answers is not asked for again.
+    """
+
+    def sample_with(framework: str | None) -> tuple[Array, Array | None]:
+        form, host = recognised(f, X, framework, kept)
+        with callers(form, host, settings.jobs, kept) as calling:
+            if settings.thrifty:
+                return sample_thriftily(calling, X, settings, kept)
+            return sample_thoroughly(calling, host, X, settings)
+
+    if settings.thrifty and settings.callback is not None:  # before the first call
+        settings.callback(Progress("calls", 0, len(X) * calls_a_point(settings.side, X.shape[1])))
+    if settings.derivatives in ("torch", "jax"):
+        return sample_with(settings.derivatives)
     try:
         return sample_with(None)
     except DataError as error:  # at some samples f may want what it does not need at those it was first tried at
@@ -78,26 +123,87 @@ def sample_function(
         raise
 
 
-def check_sampling(
-    f: Function, jacobian: Function | None, derivatives: Derivatives, chunk: int | None, callback: Callback | None
-) -> None:
-    """Refuse what is no function, and settings that do not exist."""
-    for name, given in (("f", f), ("jacobian", jacobian)):
-        if isinstance(given, type):
-            raise DataError(f"{name} must be a function, got the class {given.__name__}: add parentheses.")
-        if not callable(given) and not (name == "jacobian" and given is None):
-            raise DataError(
-                f"{name} must be a function of a point (m,) or of a batch (S, m), got {type(given).__name__}: arrays "
-                "go into Problem(X, F, J)."
-            )
-    if derivatives not in get_args(Derivatives):
-        accepted = ", ".join(map(repr, get_args(Derivatives)))
-        raise SettingError(f"derivatives must be one of {accepted}, got {shown(derivatives)}.")
-    if jacobian is not None and derivatives != "auto":
-        raise SettingError(f"Both jacobian= and derivatives={derivatives!r} were given: leave one of them out.")
-    if chunk is not None:
-        check_whole("chunk", chunk, 1)
-    check_callback(callback)
+def recognised(f: Function, X: Array, framework: str | None, kept: Kept | None) -> tuple[Form, Host]:
+    """What f takes, as it was found out earlier, or now."""
+    earlier = kept.form(f) if kept is not None and framework is None else None
+    if earlier is not None:
+        return earlier
+    form, host = form_of("f", f, X, framework, memory=kept)
+    if kept is not None:
+        kept.learn_form(form, host)
+    return form, host
+
+
+@contextmanager
+def callers(form: Form, host: Host, jobs: int, kept: Kept | None) -> Iterator[Form]:
+    """The form with so many calls at the same time: by threads, or by processes where f computes and can be sent.
+
+    Functions of a framework are called one after another: frameworks have threads of their own.
+    """
+    if kept is not None and kept.file is not None:
+        form = remember_rows(form, kept)
+    if jobs == 1 or host.takes != PlainFunction.takes:
+        yield form
+        return
+    form = replace(form, jobs=jobs)
+    sent = elsewhere(host_within(host), jobs) if kept is not None and kept.computes and not form.batched else None
+    if sent is None or not isinstance(form.call, Remembering):
+        yield form
+        return
+    with sent:
+        yield replace(form, call=replace(form.call, instead=sent))
+
+
+def sample_thriftily(form: Form, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
+    """Values, and Jacobians by forward or central differences: calls are counted, and of each is told."""
+    total = len(X) * calls_a_point(settings.side, X.shape[1])
+    counting = replace(form, told=Counter(settings.callback, total, kept).count)
+    chunk = settings.chunk or CHUNK_OF_CALLS
+    F = counting.in_chunks(X, np.arange(len(X)), chunk)
+    if settings.side is None:
+        return F, None
+    return F, FewCalls.at(X, F, counting, settings.side, settings.step)(X, F, chunk)
+
+
+def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings) -> tuple[Array, Array]:
+    """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
+    if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
+        check_differentiable(host, form.batched, X)
+    F = sample_in_chunks("values", form, X, form.shape, settings.chunk, settings.callback)
+    slopes = jacobians_of(form, host, X, F, settings)
+    shape = (*form.shape, X.shape[1])
+    return F, sample_in_chunks("Jacobians", slopes, X, shape, settings.chunk, settings.callback)
+
+
+class Counter:
+    """Counts the points that f was called with, and tells of them, at most five times a second, and of the last."""
+
+    def __init__(self, callback: Callback | None, total: int, kept: Kept | None) -> None:
+        self.callback, self.total = callback, total
+        self.kept = kept.calls.points if kept is not None and kept.file is not None else None
+        self.done, self.before = 0, len(self.kept or ())
+        self.began = self.told = monotonic()
+
+    def count(self, points: int) -> None:
+        """So many more points have been called."""
+        self.done += points
+        now = monotonic()
+        if self.callback is not None and (self.done == self.total or now - self.told >= REPORTED):
+            fresh = self.done if self.kept is None else len(self.kept) - self.before
+            left = (now - self.began) / fresh * (self.total - self.done) if fresh else nan
+            self.callback(Progress("calls", self.done, self.total, left=left))
+            self.told = now
+
+
+def check_function(name: str, given: object) -> None:
+    """Refuse what is no function."""
+    if isinstance(given, type):
+        raise DataError(f"{name} must be a function, got the class {given.__name__}: add parentheses.")
+    if not callable(given):
+        raise DataError(
+            f"{name} must be a function of a point (m,) or of a batch (S, m), got {type(given).__name__}: arrays "
+            "go into Problem(X, F, J)."
+        )
 
 
 def check_differentiable(host: Host, batched: bool, X: Array) -> None:
@@ -140,13 +246,11 @@ def sample_in_chunks(
     return result
 
 
-def jacobians_of(
-    f: Form, host: Host, X: Array, F: Array, jacobian: Function | None, derivatives: Derivatives
-) -> Sampled:
+def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSettings) -> Sampled:
     """How Jacobians of f are found: as asked for, by the user's own function, by f's framework, or by differences."""
-    shape = (*f.shape, X.shape[1])
-    if jacobian is not None:
-        own, _ = form_of("jacobian", jacobian, X, None, shape)
+    shape, derivatives = (*f.shape, X.shape[1]), settings.derivatives
+    if settings.jacobian is not None:
+        own, _ = form_of("jacobian", settings.jacobian, X, None, shape)
         advice = "If you are sure of both, evaluate them yourself and use Problem(X, F, J)."
         check_agreement(ClaimedJacobian("jacobian", own, OWN_TOLERANCE, advice), f, X, F)
         return own
