@@ -168,7 +168,7 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
-    assert 'pip install "unbraid[report]"' in refusal(run("demo"))
+    assert 'pip install -e ".[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()
 
 
