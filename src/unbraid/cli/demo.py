@@ -23,8 +23,8 @@ from unbraid.results.outcome import Status
 from unbraid.runtime.files import check_writable, make_folder, replacing
 
 CAPTION = (
-    "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
-    "values,\nso each found curve is drawn in the true branch's scale."
+    "A decoupling fixes branches up to their order, the sign and length of their directions and the scale and constant "
+    "of their values,\nso each true curve is laid under the found branch that it belongs to, in that one's scale."
 )
 
 
@@ -60,7 +60,7 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     draw(result, truth, output)
     file_is_there("picture", output)
     write_report(result, page, truth=truth, command=this_command("unbraid demo"))
-    angles = direction_angles(truth.W0, result.model.W0)
+    angles = direction_angles(result.model.W0, truth.W0)
     if as_json:
         sizes = {"rank": 3, "samples": problem.S, "inputs": problem.m, "outputs": problem.n}
         say_document(
@@ -78,7 +78,7 @@ def print_demo(result: Fit, S: int, angles: Array, output: Path) -> None:
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs)
     for j, angle in enumerate(angles):
-        rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
+        rows.append((f"angle of branch {j + 1} to its true direction", f"{angle:.2g} degrees"))
     rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
     print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", ("", ""), rows)
     say(f"Starts: {result.agreement}.")

@@ -13,9 +13,9 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
-from unbraid.results.alignment import AlignedBranch, align
+from unbraid.results.alignment import AlignedBranch, lay_truth
 from unbraid.results.branch import FunctionBranch
-from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
+from unbraid.results.carrying import carrying, chooses_smoothing, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
@@ -246,12 +246,6 @@ def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
         raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     if truth.m != model.m or truth.rank not in (model.rank, len(carrying(model))):
         raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {shown(truth)}.")
-
-
-def lay_truth(model: DecoupledModel, truth: DecoupledModel) -> dict[int, AlignedBranch]:
-    """The true branches laid on the found ones, by the numbers of these; where they are fewer, on those that carry."""
-    found = np.arange(model.rank) if truth.rank == model.rank else carrying(model)
-    return dict(zip(map(int, found), align(truth, some_branches(model, found)), strict=True))
 
 
 def in_gauge_of(model: DecoupledModel, laid: dict[int, AlignedBranch]) -> DecoupledModel:

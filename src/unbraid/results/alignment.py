@@ -19,7 +19,7 @@ from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import angles_between
 from unbraid.results.branch import Branch
-from unbraid.results.carrying import carrying
+from unbraid.results.carrying import carrying, some_branches
 from unbraid.results.model import DecoupledModel
 
 COMPARED_POINTS = 256
@@ -96,6 +96,16 @@ def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, 
     angles = angles_between(truth.W0, model.W0[every])
     _, matched = linear_sum_assignment(angles)
     return tuple(lay_branch(model, truth, j, int(every[k]), float(angles[j, k])) for j, k in enumerate(matched))
+
+
+def lay_truth(model: DecoupledModel, truth: DecoupledModel) -> dict[int, AlignedBranch]:
+    """The true branches laid on the found ones, by the numbers of these, from 0.
+
+    Where the true ones are fewer, they are laid on those of the model that carry something. This is the other way round
+    than `align`: numbers, inputs and scales are those of the found model.
+    """
+    found = np.arange(model.rank) if truth.rank == model.rank else carrying(model)
+    return dict(zip(map(int, found), align(truth, some_branches(model, found)), strict=True))
 
 
 def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle: float) -> AlignedBranch:
