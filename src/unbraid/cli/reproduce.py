@@ -12,6 +12,7 @@ import click
 from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say, say_document
+from unbraid.data.checks import counted
 from unbraid.studies.reproduction.cells import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.studies.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
 from unbraid.studies.reproduction.output import Reproduction, write_reproduction
@@ -110,7 +111,7 @@ def command(
             print_verdicts(TITLES[name], some)
     for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
-    say_done(seconds, f"{len(tasks)} cells of {runs} runs", kept, written[0])
+    say_done(seconds, f"{counted(len(tasks), 'cell')} of {counted(runs, 'run')}", kept, written[0])
 
 
 def print_verdicts(title: str, verdicts: list[Verdict]) -> None:
