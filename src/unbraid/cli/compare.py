@@ -150,4 +150,4 @@ def print_errors(rows: Rows) -> None:
     ]
     titles = [contenders()[one].title for one in methods]
     several = ", median" if max(row["run"] for row in rows) > 0 else ""
-    print_table(f"Worst output's error on fresh points, in %{several}", ("system", "", *titles), lines)
+    print_table(f"Worst output's error on fresh points, in %{several}", ("system", "", *titles), lines, lead=2)

@@ -118,7 +118,7 @@ def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, ang
     if not low < high:
         low, high = ends
     if not np.isfinite([low, high]).all():
-        raise DataError(f"Branch {k} of {model!r} has no finite domain to compare values on.")
+        raise DataError(f"Branch {k + 1} of {model!r} has no finite domain to compare values on.")
     u = np.linspace(low, high, COMPARED_POINTS)
     scale, constant = fit_line(branch(input_scale * u), truth.branches[j](u))
     return AlignedBranch(k, branch, angle, input_scale, scale, constant)
