@@ -17,6 +17,7 @@ from unbraid.cli import compare, demo, inspect, output, reproduce
 from unbraid.cli.columns import lay_columns, width_of
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
+from unbraid.studies.comparison.entries import contenders, systems
 from unbraid.studies.reproduction.claims import Verdict
 from unbraid.studies.reproduction.readings import VARIANTS
 
@@ -71,9 +72,9 @@ def test_compare_fits_with_all_methods(capsys: pytest.CaptureFixture[str]) -> No
     rng = np.random.default_rng(0)
     rows = [
         {"system": system, "noise": noise, "contender": one, "run": 0, "fresh_error": 10.0 ** rng.uniform(-14, 3)}
-        for system in compare.systems()
+        for system in systems()
         for noise in (0.0, 0.01, 0.05)
-        for one in compare.contenders()
+        for one in contenders()
     ]
     compare.print_errors(rows)
     printed = capsys.readouterr().out

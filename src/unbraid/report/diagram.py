@@ -260,13 +260,13 @@ def left_out_words(edges: Sequence[Edge], total: int) -> str:
 
 
 def shorten_name(name: str, most: float) -> str:
-    """A name that is at most so wide."""
-    if text_width(name) <= most:
-        return name
-    kept = len(name)
-    while kept > 1 and text_width(name[:kept] + "…") > most:
+    """A name that is at most so wide, without its middle where it is longer: names often differ at their ends."""
+    kept, short = len(name), name
+    while kept > 2 and text_width(short) > most:
         kept -= 1
-    return name[:kept].rstrip() + "…"
+        end = kept // 2
+        short = f"{name[: kept - end].rstrip()}…{name[len(name) - end :].lstrip()}"
+    return short
 
 
 NARROW_LETTERS, WIDE_LETTERS = frozenset("ijlrtfI.,:;'|!()[]{} /-"), frozenset("mwMW@%—…&")

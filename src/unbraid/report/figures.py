@@ -19,6 +19,7 @@ from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
 from unbraid.results.carrying import some_branches
 from unbraid.results.fit import Fit
+from unbraid.results.outcome import Trace
 from unbraid.runtime.progress import Callback, Progress
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
     """How the best start went, and how all starts ended, as far as there is anything to draw; with headings."""
     found = []
     with page_look():
-        if fit.trace.sweeps:
+        if not is_flat(fit.trace):
             figure, axes = new_figure((4.8, 3.2))
             plots.convergence(fit, axes)
             found.append(("The course of the best start", inline(figure, "convergence", "Errors step by step")))
@@ -151,6 +152,18 @@ def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
             plots.starts(fit, axes)
             found.append(("How all starts ended", inline(figure, "starts", "The objective of every start")))
     return found
+
+
+FLAT_COURSE = 1.1
+"""A course that begins within this factor of its end has nothing to show."""
+
+
+def is_flat(trace: Trace) -> bool:
+    """Whether a course has nothing to show: no sweep, or an objective that begins where it ends.
+
+    So it is with values alone, whose first, coarse fits are not part of it.
+    """
+    return not trace.sweeps or bool(trace.objective[0] <= FLAT_COURSE * np.nanmin(trace.objective))
 
 
 def inline(figure: Figure, prefix: str, says: str) -> Markup:

@@ -19,6 +19,7 @@ from unbraid.fitting.request import Request
 from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
+from unbraid.results.advice import with_chosen_rank
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath
@@ -159,7 +160,7 @@ def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:
     samples = screened(problem) if request.loss == "huber" else problem
     selection = replace(answer(Question.of(Grid(), half), samples, session.part(0.0, SELECTING)), problem=problem)
     quick = replace(selection.chosen.fit, status=Status.INTERRUPTED)
-    quick = replace(quick, notes=(selection.reason, *quick.notes))
+    quick = replace(quick, notes=(selection.reason, *map(with_chosen_rank, quick.notes)))
     if selection.interrupted:
         fit = quick
     else:

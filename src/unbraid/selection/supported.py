@@ -20,6 +20,7 @@ from unbraid.fitting.fit_rank import check_fit, fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
 from unbraid.fitting.session import CUTS, Session, session_elsewhere
+from unbraid.results.advice import with_chosen_rank
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -82,7 +83,8 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         check_fit(problem, final)
         last = session.anew().part(PATH_SHARE, 1.0)
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, last), best)
-    notes = with_contradiction_first((reason_for(best, rank, rank == most_branches(problem)), *best.notes))
+    why = reason_for(best, rank, rank == most_branches(problem))
+    notes = with_contradiction_first((why, *map(with_chosen_rank, best.notes)))
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
 
 
