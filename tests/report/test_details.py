@@ -12,7 +12,7 @@ import pytest
 import unbraid as ub
 from report_pages import Page, written
 from unbraid.report.cards import direction_formula
-from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, Proportions, lay_out, shorten_name, text_width
+from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, Proportions, lay_out, shorten_names, text_width
 from unbraid.report.figures import course_figures, is_flat
 from unbraid.report.repeat import python_code
 from unbraid.report.steps import next_steps
@@ -51,11 +51,15 @@ def test_names_have_room_for_every_letter_in_the_diagram(form: Proportions) -> N
         assert node.x + 12.0 + text_width(node.label) <= form.width
 
 
-def test_a_long_name_keeps_its_ends() -> None:
-    short = [shorten_name(f"pressure of the cylinder {k} in bar", 165.0) for k in range(3)]
-    assert len(set(short)) == 3
-    assert all("…" in one and text_width(one) <= 165.0 for one in short)
-    assert shorten_name("x", 100.0) == "x"
+def test_long_names_are_shortened_so_that_they_differ() -> None:
+    short = shorten_names(
+        ["x", "pressure of the large cylinder", *(f"temperature of bearing {k}" for k in range(3))], 165.0
+    )
+    assert len(set(short)) == 5
+    assert all(text_width(one) <= 165.0 for one in short)
+    assert short[0] == "x"
+    assert short[1].startswith("pressure of the")
+    assert [one[-1] for one in short[1:]] == ["…", "0", "1", "2"]
 
 
 def test_the_code_to_repeat_a_fit_keeps_the_names() -> None:

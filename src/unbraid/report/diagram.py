@@ -129,16 +129,14 @@ def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagra
 
 def column_width(names: Sequence[str], most: float) -> float:
     """The width of a column of names, each at most so wide, and of the circles beside it."""
-    return 20.0 + max(text_width("inputs"), *(text_width(shorten_name(name, most)) for name in names))
+    return 20.0 + max(text_width("inputs"), *map(text_width, shorten_names(names, most)))
 
 
 def lay_nodes(names: Sequence[str], x: float, height: float, form: Proportions) -> list[Node]:
     """Nodes of the inputs or the outputs, one above the other, at x."""
     heights = spread_heights(len(names), 96.0, height)
-    return [
-        Node(k, x, float(y), shorten_name(name, form.names), name, "")
-        for k, (name, y) in enumerate(zip(names, heights, strict=True))
-    ]
+    shown = zip(names, shorten_names(names, form.names), heights, strict=True)
+    return [Node(k, x, float(y), label, name, "") for k, (name, label, y) in enumerate(shown)]
 
 
 def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: Sequence[str]) -> str:
@@ -259,12 +257,20 @@ def left_out_words(edges: Sequence[Edge], total: int) -> str:
     return f"The {drawn} strongest of {total} weights are drawn{lit}."
 
 
-def shorten_name(name: str, most: float) -> str:
-    """A name that is at most so wide, without its middle where it is longer: names often differ at their ends."""
+def shorten_names(names: Sequence[str], most: float) -> list[str]:
+    """Names that are at most so wide, without their ends; those that would be the same then, without their middles."""
+    cut = [shorten_name(name, most, 0.0) for name in names]
+    return [
+        shorten_name(name, most, 0.5) if cut.count(short) > 1 else short for name, short in zip(names, cut, strict=True)
+    ]
+
+
+def shorten_name(name: str, most: float, ending: float) -> str:
+    """A name that is at most so wide; of a longer one, this share of what is left of it is its end."""
     kept, short = len(name), name
     while kept > 2 and text_width(short) > most:
         kept -= 1
-        end = kept // 2
+        end = int(ending * kept)
         short = f"{name[: kept - end].rstrip()}…{name[len(name) - end :].lstrip()}"
     return short
 
