@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say_document
 from unbraid.data.checks import counted
+from unbraid.plots.panels import check_matplotlib
 from unbraid.studies.comparison.cells import NOISES, comparison_tasks
 from unbraid.studies.comparison.entries import contenders, systems
 from unbraid.studies.comparison.figures import noise_words
@@ -82,7 +82,7 @@ def command(
 
     Finished cells are kept in the output folder: started again, the command computes only what is missing.
     """
-    plots.check_matplotlib()
+    check_matplotlib()
     began = time.perf_counter()
     chosen = check_names("system", system_names, list(systems()))
     methods = check_names("method", method_names, list(contenders()))

@@ -16,6 +16,8 @@ from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
+from unbraid.plots.palette import PANEL
+from unbraid.plots.panels import legend_above, settle_layout
 from unbraid.report import check_packages, write_report
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -90,11 +92,11 @@ def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
     """Draw found against true branches, without touching a display."""
     from matplotlib.figure import Figure
 
-    width, height = plots.PANEL
+    width, height = PANEL
     figure = Figure(figsize=(width * truth.rank, height + 0.9), layout="constrained")
-    plots.legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
+    legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
     figure.supxlabel(CAPTION, fontsize="small", x=0.01, horizontalalignment="left")
-    plots.settle_layout(figure)
+    settle_layout(figure)
     with replacing(output) as file:
         figure.savefig(file, dpi=150, format=picture_format(output))
 

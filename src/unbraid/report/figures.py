@@ -15,6 +15,7 @@ from unbraid import plots
 from unbraid.data.problem import Problem
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
+from unbraid.plots.panels import settle_layout
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
 from unbraid.results.carrying import some_branches
@@ -171,7 +172,7 @@ def inline(figure: Figure, prefix: str, says: str) -> Markup:
     from markupsafe import Markup, escape
 
     text = io.StringIO()
-    plots.settle_layout(figure)
+    settle_layout(figure)
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
