@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,14 @@ def test_many_outputs_are_summed_up() -> None:
     rows = error_rows(None, [1.0] * 29 + [7.0])
     assert len(rows) == 21
     assert rows[-1] == ("... 10 more; the worst of all is output 30", "7 %")
+
+
+def test_demo_numbers_branches_alike_in_table_picture_and_report(folder: Path) -> None:
+    """The true curves are laid under the found branches, whatever their order is: table and report have one angle."""
+    done = json.loads(run("demo --seed 1 --json").stdout)
+    page = (folder / "unbraid-demo/report.html").read_text(encoding="utf-8")
+    told = [f"{angle:.2g}° from the true direction." for angle in done["angles"]]
+    assert re.findall(r"[\d.e-]+° from the true direction\.", page) == told
 
 
 def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:

@@ -80,12 +80,12 @@ def print_demo(result: Fit, S: int, angles: Array, output: Path) -> None:
     outputs = None if result.output_errors is None else list(result.output_errors)
     rows = error_rows(result.jacobian_error, outputs)
     for j, angle in enumerate(angles):
-        rows.append((f"angle of branch {j + 1} to its true direction", f"{angle:.2g} degrees"))
+        rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
     rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
     print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", ("", ""), rows)
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
-    say(f"Picture of found against true branches: {output}")
+    say(f"Picture of found against true branches: {output}; directions are numbered as branches are there.")
 
 
 def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
