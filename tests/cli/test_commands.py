@@ -137,6 +137,14 @@ def test_jacobians_alone_will_do_and_the_constants_are_noted(folder: Path) -> No
     assert "Jacobians alone do not determine constants" in result.stdout
 
 
+def test_notes_speak_of_options_too(folder: Path) -> None:
+    x = np.linspace(-2.0, 2.0, 80)[:, None]
+    np.savez("bent.npz", X=x, F=np.cos(2.0 * x))
+    said = run("fit bent.npz --rank 1 --increasing --starts 2 -o bent-model.npz").stdout
+    assert "A shape was asked for" in said
+    assert "fit without the shape and compare" in said
+
+
 def test_advice_speaks_of_options(folder: Path) -> None:
     result = run("fit data.npz --rank 3 --starts 1 --method dejonghe2025 --max-sweeps 2 -o model.npz")
     assert "OUT_OF_SWEEPS" in result.stdout
