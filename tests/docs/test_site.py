@@ -104,3 +104,11 @@ def test_the_reference_has_every_public_name() -> None:
 def test_the_reference_has_every_name_of(module: str) -> None:
     public = {name for name in importlib.import_module(f"unbraid.{module}").__all__ if not name.isupper()}
     assert public - {name.rpartition(".")[2] for name in described()} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_public_module_lists_what_the_reference_describes_and_nothing_else(module: str) -> None:
+    listed = dir(getattr(unbraid, module))
+    assert {f"unbraid.{module}.{name}" for name in listed} == {
+        name for name in described() if name.startswith(f"unbraid.{module}.")
+    }
