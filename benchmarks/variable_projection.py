@@ -27,7 +27,7 @@ from unbraid.fitting import fit_rank
 from unbraid.kernels import quadratics
 from unbraid.kernels.arrays import Array, BoolArray, blocks
 from unbraid.kernels.gauge import row_lengths
-from unbraid.methods import SEARCH_SWEEPS
+from unbraid.methods.alternating import SEARCH_SWEEPS
 from unbraid.solvers.gauss_newton import MOST_DAMPING, GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.linearised import Linearised, together

@@ -10,6 +10,8 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the examples' matrices are small
 
+from docutils import nodes
+
 import unbraid
 
 ROOT = Path(__file__).parents[1]
@@ -101,8 +103,24 @@ def on_the_site(page: str) -> str:
     return re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", page)
 
 
+TYPES = {"npt.NDArray": "ndarray", "npt.ArrayLike": "array_like", "np.random.": "", "np.float64": "float"}
+"""What types are called in the source, and what a reader of the reference calls them."""
+
+
+def name_types(app, doctree):
+    """Types in lists of parameters and results, by names that need no import."""
+    for field in doctree.findall(nodes.field_body):
+        for text in list(field.findall(nodes.Text)):
+            named = text
+            for said, name in TYPES.items():
+                named = named.replace(said, name)
+            if named != text and not isinstance(text.parent, nodes.literal):
+                text.parent.replace(text, nodes.Text(named))
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("doctree-read", name_types)
 
     def read(app, name, source):
         if name in ROOT_PAGES:

@@ -44,7 +44,7 @@ print(fit)
 
 # %%
 # The error at the samples is about that of the noise, 10 %, as it should be. The curves
-# that were found, laid on the true ones:
+# that were found, and the true ones under them:
 
 ub.plots.branches(fit, truth)
 plt.show()

@@ -44,9 +44,9 @@ fit = ub.decouple(problem, rank=3, basis=ub.BSpline(df=20), rng=0)
 print(fit)
 
 # %%
-# The starts agree on the directions. Laid on the true curves (a branch may be flipped and
-# scaled against its row of W0 and its column of W1), the found ones cannot be told from
-# them:
+# The starts agree on the directions. With the true curves laid under them (a branch may be
+# flipped and scaled against its row of W0 and its column of W1), the found ones cannot be
+# told from them:
 
 ub.plots.branches(fit, truth)
 plt.show()

@@ -301,7 +301,7 @@ except ub.UnbraidError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("True ")
-    assert "pip install 'unbraid[sklearn]'" in done.stdout
+    assert 'pip install -e ".[sklearn]"' in done.stdout
 
 
 def test_values_and_jacobians_that_contradict_each_other_are_warned_of() -> None:

@@ -14,6 +14,21 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch, FunctionBranch
 from unbraid.results.model import DecoupledModel
 
+__all__ = [
+    "decuyper",
+    "dreesen_a",
+    "dreesen_b",
+    "monotone",
+    "random_system",
+    "scale",
+    "trig",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Seed = int | np.random.Generator | None
 Kind = Literal["cubic", "sine"]
 BOX = 1.5

@@ -39,6 +39,17 @@ class MissingDependencyError(UnbraidError, ImportError):
     """An optional package is needed for what was asked."""
 
 
+def install_hint(extra: str) -> str:
+    """How to install the packages of an extra: unbraid is on no index, so what works is a clone.
+
+    Examples
+    --------
+    >>> install_hint("report")
+    'from a clone of unbraid, pip install -e ".[report]"'
+    """
+    return f'from a clone of unbraid, pip install -e ".[{extra}]"'
+
+
 LONGEST_QUOTE = 100
 """Characters that a message quotes of what was given."""
 

@@ -16,7 +16,7 @@ from unbraid.data.checks import check_finite, numbers
 from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import DataError, MissingDependencyError, check_whole
+from unbraid.errors import DataError, MissingDependencyError, check_whole, install_hint
 from unbraid.fitting.request import Continuing
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
@@ -34,7 +34,7 @@ try:
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise MissingDependencyError(
-        "DecouplingRegressor needs scikit-learn 1.6 or newer: pip install 'unbraid[sklearn]'."
+        f"DecouplingRegressor needs scikit-learn 1.6 or newer: {install_hint('sklearn')}."
     ) from error
 
 if TYPE_CHECKING:

@@ -7,6 +7,18 @@ from unbraid.data.checks import numbers
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, blocks
 
+__all__ = [
+    "direction_angles",
+    "factor_match",
+    "jacobian_error",
+    "output_errors",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 MEAN_ROUNDING = 1e-13
 """An output that varies by less than this share of its mean does not vary."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,14 @@ def test_jacobians_alone_will_do_and_the_constants_are_noted(folder: Path) -> No
     assert "Jacobians alone do not determine constants" in result.stdout
 
 
+def test_notes_speak_of_options_too(folder: Path) -> None:
+    x = np.linspace(-2.0, 2.0, 80)[:, None]
+    np.savez("bent.npz", X=x, F=np.cos(2.0 * x))
+    said = run("fit bent.npz --rank 1 --increasing --starts 2 -o bent-model.npz").stdout
+    assert "A shape was asked for" in said
+    assert "fit without the shape and compare" in said
+
+
 def test_advice_speaks_of_options(folder: Path) -> None:
     result = run("fit data.npz --rank 3 --starts 1 --method dejonghe2025 --max-sweeps 2 -o model.npz")
     assert "OUT_OF_SWEEPS" in result.stdout
@@ -154,6 +164,14 @@ def test_many_outputs_are_summed_up() -> None:
     assert rows[-1] == ("... 10 more; the worst of all is output 30", "7 %")
 
 
+def test_demo_numbers_branches_alike_in_table_picture_and_report(folder: Path) -> None:
+    """The true curves are laid under the found branches, whatever their order is: table and report have one angle."""
+    done = json.loads(run("demo --seed 1 --json").stdout)
+    page = (folder / "unbraid-demo/report.html").read_text(encoding="utf-8")
+    told = [f"{angle:.2g}° from the true direction." for angle in done["angles"]]
+    assert re.findall(r"[\d.e-]+° from the true direction\.", page) == told
+
+
 def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
     result = run("demo --seed 1")
     assert result.exit_code == 0, result.output
@@ -168,7 +186,7 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
-    assert 'pip install "unbraid[report]"' in refusal(run("demo"))
+    assert 'pip install -e ".[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()
 
 

@@ -130,5 +130,5 @@ def test_a_missing_package_is_told_before_any_work(folder: Path, words: str, mon
     before = files(folder)
     done = run(*words.split())
     assert done.exit_code == 2, done.output
-    assert 'pip install "unbraid[report]"' in done.stderr
+    assert 'pip install -e ".[report]"' in done.stderr
     assert files(folder) == before

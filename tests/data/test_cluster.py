@@ -228,7 +228,7 @@ def test_a_cluster_without_workers_is_not_waited_for_without_end(monkeypatch: py
 
 def test_clusters_need_a_package_and_the_advice_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ub.UnbraidError, match=r'pip install "unbraid\[distributed\]"'):
+    with pytest.raises(ub.UnbraidError, match=r'pip install -e "\.\[distributed\]"'):
         as_client("tcp://10.0.0.1:8786")
 
 

@@ -43,6 +43,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     """Its examples are shown and not run, which takes a minute."""
     site, _ = built(tmp_path, "-D", "plot_gallery=0")
     assert all((site / "gallery" / f"{example}.html").exists() for example in EXAMPLES)
+    for page in site.glob("api/*.html"):
+        described = re.sub(r"<pre>.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(r"<[^>]+>", "", described)
+        assert not re.search(r"\bnpt\.|\bnp\.(?!load)", text), f"{page.name} names types as the source does"
 
 
 @pytest.mark.verify
@@ -96,7 +100,15 @@ def test_the_reference_has_every_public_name() -> None:
     assert {f"unbraid.{name}" for name in unbraid.__all__ if name not in MODULES} - described() == set()
 
 
-@pytest.mark.parametrize("module", ["bases", "methods", "reading"])
+@pytest.mark.parametrize("module", ["bases", "methods", "plots", "reading"])
 def test_the_reference_has_every_name_of(module: str) -> None:
     public = {name for name in importlib.import_module(f"unbraid.{module}").__all__ if not name.isupper()}
     assert public - {name.rpartition(".")[2] for name in described()} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_public_module_lists_what_the_reference_describes_and_nothing_else(module: str) -> None:
+    listed = dir(getattr(unbraid, module))
+    assert {f"unbraid.{module}.{name}" for name in listed} == {
+        name for name in described() if name.startswith(f"unbraid.{module}.")
+    }

@@ -165,15 +165,40 @@ def test_of_a_model_is_said_what_its_coefficients_certify() -> None:
     assert remarks(plots.branches(square)[0]) == "increasing and convex, certified ✓"
 
 
-def test_a_branch_that_is_drawn_mirrored_is_named_as_it_is_drawn(increasing: tuple[ub.Fit, ub.DecoupledModel]) -> None:
-    """A branch that increases along its own direction decreases along the opposite one."""
+def test_a_branch_is_drawn_as_it_is_whatever_the_truth_looks_like(increasing: tuple[ub.Fit, ub.DecoupledModel]) -> None:
+    """Also where the true one looks the opposite way: it is that one that is turned around."""
     fit, truth = increasing
     mirrored = ub.DecoupledModel(-fit.model.W0, fit.model.W1, [Mirrored(branch) for branch in fit.model.branches])
+    for known in (mirrored, truth):
+        for panel, branch in zip(plots.branches(fit, known), fit.model.branches, strict=True):
+            assert "increasing, certified ✓" in remarks(panel)
+            u, values = line(panel, "found")
+            np.testing.assert_array_equal(values, branch(u))
     for panel in plots.branches(fit, mirrored):
-        assert "decreasing, certified ✓" in remarks(panel)
-        assert np.all(np.diff(line(panel, "found")[1]) <= 1e-12)
-    for panel in plots.branches(fit, truth):
-        assert "increasing, certified ✓" in remarks(panel)
+        np.testing.assert_allclose(line(panel, "true")[1], line(panel, "found")[1], atol=1e-9)
+
+
+def test_panels_are_in_the_order_of_the_models_branches_whatever_that_of_the_truth_is() -> None:
+    fit, truth = trig()
+    turned = ub.DecoupledModel(truth.W0[::-1], truth.W1[:, ::-1], truth.branches[::-1], truth.bias)
+    for known in (truth, turned):
+        panels = plots.branches(fit, known)
+        assert [panel.get_title(loc="left") for panel in panels] == ["branch 1", "branch 2", "branch 3"]
+        for panel, branch in zip(panels, fit.model.branches, strict=True):
+            u, values = line(panel, "found")
+            np.testing.assert_array_equal(values, branch(u))
+
+
+def test_a_slope_that_is_constant_but_for_rounding_has_plain_numbers_at_its_axis() -> None:
+    """An offset, such as 1e-7+2, would stand over the silhouette of the data."""
+    u = np.linspace(-1.0, 1.0, 50)
+    for size in (1.0, 1e7, 1e-7):
+        [panel] = plots.branches(ub.decouple(ub.Problem(u[:, None], size * (2.0 * u + 1e-7 * u**3)[:, None]), 1, rng=0))
+        strip = strip_of(panel)
+        strip.figure.canvas.draw()
+        assert strip.yaxis.get_offset_text().get_text() == ""
+        texts = [one.get_text() for one in strip.get_yticklabels()]
+        assert len(set(texts)) == len(texts) > 1
 
 
 class Mirrored(Branch):

@@ -65,7 +65,7 @@ def test_without_matplotlib_the_error_says_what_to_install(
     draw: Callable[..., Axes], monkeypatch: pytest.MonkeyPatch, straight: ub.Fit
 ) -> None:
     monkeypatch.setattr(panels, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "unbraid\[report\]"'):
+    with pytest.raises(MissingDependencyError, match=r'pip install -e "\.\[report\]"'):
         draw(straight)
 
 

@@ -275,6 +275,18 @@ def test_the_page_prints_with_whole_figures(browser: Chrome, pages: Pages) -> No
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+def test_many_branches_print_without_half_empty_pages(browser: Chrome, tmp_path: Path) -> None:
+    """Twelve cards are two pages, six each; the diagram is on the first page, and four more pages have all else."""
+    problem, _ = ub.datasets.random_system(n=6, m=8, r=12, S=300, rng=0)
+    fit = ub.decouple(problem, 12, basis=ub.Polynomial(3), starts=2, rng=0)
+    fit.report(tmp_path / "twelve.html")
+    opened(browser, tmp_path / "twelve.html", DESK)
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
+    document = base64.b64decode(printed["data"])
+    (SCREENSHOTS / "twelve-print.pdf").write_bytes(document)
+    assert len(re.findall(rb"/Type\s*/Page\b", document)) <= 7  # ten, where a page had two cards
+
+
 def test_a_dark_screen_gets_a_dark_page_with_light_figures(browser: Chrome, pages: Pages) -> None:
     dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)

@@ -88,7 +88,7 @@ def test_a_missing_package_is_named_with_what_to_install(
     found: tuple[ub.Fit, ub.DecoupledModel], missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None if name == missing else True)
-    with pytest.raises(MissingDependencyError, match=rf'{missing}.*pip install "unbraid\[report\]"'):
+    with pytest.raises(MissingDependencyError, match=rf'{missing}.*pip install -e "\.\[report\]"'):
         found[0].report(tmp_path / "report.html")
     assert found[0]._repr_html_() is None
     assert list(tmp_path.iterdir()) == []

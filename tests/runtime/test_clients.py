@@ -76,7 +76,7 @@ def test_workers_without_unbraid_are_refused(client: distributed.Client, monkeyp
 
 def test_without_distributed_it_says_what_to_install(problem: ub.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "unbraid\[distributed\]"'):
+    with pytest.raises(MissingDependencyError, match=r'pip install -e "\.\[distributed\]"'):
         ub.select(problem, client="tcp://127.0.0.1:8786")
 
 

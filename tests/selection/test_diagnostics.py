@@ -231,3 +231,18 @@ def test_what_does_not_belong_together_is_refused() -> None:
         ub.diagnose(truth, problem)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"must be the ub\.Problem that was fitted, got a ndarray"):
         ub.diagnose(fit, problem.X)  # type: ignore[arg-type]
+
+
+def test_shares_above_100_percent_are_explained() -> None:
+    """f = 10 sin(2 x1) - 10 sin(2 x1 + 0.3 x2): each branch is larger than what is left of them."""
+    u, v = 2.0 * X[:, 0], 2.0 * X[:, 0] + 0.3 * X[:, 1]
+    J = np.zeros((len(X), 1, 3))
+    J[:, 0, 0] = 20.0 * (np.cos(u) - np.cos(v))
+    J[:, 0, 1] = -3.0 * np.cos(v)
+    found = diagnosed(given((10.0 * (np.sin(u) - np.sin(v)))[:, None], J), 2)
+    assert found.values is not None
+    assert found.values.min() > 1.0
+    said = "Branches 1, 2 have more than 100 % by themselves: branches cancel each other in part"
+    assert any(one.startswith(said) for one in found.advice)
+    assert said in repr(found)
+    assert not any("100 %" in one for one in replace(found, follows=False).advice)

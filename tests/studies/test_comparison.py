@@ -101,3 +101,25 @@ def test_unknown_names_are_refused_with_those_there_are() -> None:
     result = CliRunner().invoke(app, ["compare", "--system", "none"])
     assert result.exit_code == 2
     assert f"There is no system 'none': there are {', '.join(systems())}." in result.output
+
+
+def test_methods_are_in_a_readers_order() -> None:
+    """As in the README: unbraid first, and then the papers."""
+    titles = [one.title for one in contenders().values()]
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [header] = [line for line in readme.splitlines() if line.startswith("| system |")]
+    assert titles == [cell.strip().replace("`", "") for cell in header.strip("|").split("|")][1:]
+
+
+def test_one_draw_is_one_draw_and_has_no_median(tmp_path: Path) -> None:
+    one = ("--system", "dreesen_a", "--noise", "0", "--method", "default", "--jobs", "1")
+    said = compare(tmp_path, *one, "--runs", "1")
+    page = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "1 cell of 1 draw." in said
+    assert "median" not in said
+    assert "1 draw a cell" in page
+    [row] = [line for line in page.splitlines() if line.startswith("| Dreesen (a) | **")]
+    assert "(" not in row.removeprefix("| Dreesen (a)")
+    several = compare(tmp_path, *one, "--runs", "2")
+    assert "1 cell of 2 draws" in several
+    assert "median" in several

@@ -20,6 +20,7 @@ import unbraid as ub
 from unbraid.cli import app
 from unbraid.studies.reproduction import claims
 from unbraid.studies.reproduction.cells import monotone_cell, trig_cell, with_polynomials
+from unbraid.studies.reproduction.output import drawn_words
 from unbraid.studies.reproduction.readings import Readings
 from unbraid.studies.tasks import Rows
 
@@ -195,3 +196,8 @@ def test_verdicts_on_the_second_experiment_follow_the_numbers() -> None:
     assert judge(monotone_rows(1e-5, 1e-4, 1))[0] == claims.FAILS
     assert judge(monotone_rows(1e-4, 1e-5, 3))[1:] == [claims.IN_PART, claims.FAILS]
     assert judge(monotone_rows(1e-4, 1e-5, 1, certified=2))[1] == claims.FAILS
+
+
+def test_the_page_says_what_is_drawn_of_few_and_of_many_runs() -> None:
+    assert drawn_words(4) == "every dot is a run"
+    assert drawn_words(30) == "outliers are not drawn"

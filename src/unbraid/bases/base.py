@@ -125,6 +125,14 @@ class Placement(ABC):
         """
         return None
 
+    def short_pieces(self, a: Array) -> tuple[Array, Array] | None:
+        """Where pieces begin and end, and one function in them, as `pieces` has it; None where it has none.
+
+        Pieces so short that powers of t are as accurate as the basis is. For placements without leading axes.
+        """
+        powers = self.pieces(a)
+        return None if powers is None else (self.knots(), powers)
+
     @abstractmethod
     def moved(self, scale: Array, shift: Array) -> Self:
         """The placement for inputs scale · u + shift: the same `a` then means the same function."""

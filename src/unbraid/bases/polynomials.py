@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import factorial
 from typing import Self
 
 import numpy as np
@@ -71,6 +72,19 @@ class PlacedPolynomial(PlacedOnRange):
         largest_step = 1.0 if order < 2 else (2.0 / spline.supports().min(axis=-1))
         error = 2.0 ** min(order, 1) * rounding * largest_step
         return coefficients, np.broadcast_to(np.asarray(error)[..., None], coefficients.shape)
+
+    def short_pieces(self, a: Array) -> tuple[Array, Array]:
+        degree, (low, high) = self.basis.size - 1, self.domain()
+        count = 1 if degree <= LOW else degree
+        edges = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(count + 1) / count)
+        edges[0], edges[-1] = low, high
+        middles, half = self.at(0.5 * (edges[1:] + edges[:-1])), 0.5 * np.diff(edges)
+        powers = [self.evaluate(a, middles, k) * half**k / factorial(k) for k in range(degree + 1)]
+        return edges, np.stack(powers)
+
+
+LOW = 3
+"""A degree up to which powers about one end of the range are accurate on all of it."""
 
 
 def bernstein_matrix(degree: int) -> Array:

@@ -27,10 +27,13 @@ PHASE_TITLES = {
     "select": "Selecting",
     "search": "Searching",
     "polish": "Polishing",
+    "all samples": "Polishing on all samples",
     "smooth": "Smoothing",
     "evaluate": "Evaluating",
     "draw": "Drawing the report",
 }
+BAR_STEPS = 1000
+"""Steps of a bar that shows a share."""
 BOUNDED = ("search", "polish", "smooth")
 """Phases whose total is the most there can be: most starts need less. Ctrl-C there keeps the best model so far."""
 SURE = {**dict.fromkeys(BOUNDED, "at most"), "select": "at least"}
@@ -116,7 +119,7 @@ def progress_bar(title: str) -> Iterator[Callback | None]:
             return
 
         def show(progress: Progress) -> None:
-            left = line.update(progress.done, progress.total, PHASE_TITLES.get(progress.phase))
+            left = line.update(*drawn_part(progress), PHASE_TITLES.get(progress.phase))
             line.write(in_words(progress, left, line.wide))
 
         yield show
@@ -138,10 +141,22 @@ def task_bar(title: str) -> Iterator[Callable[[Done], object] | None]:
         yield show
 
 
+def drawn_part(progress: Progress) -> tuple[int, int]:
+    """How much of the bar is full, of how much: of a fit the share that never falls, else what is done."""
+    if math.isnan(progress.share):
+        return progress.done, progress.total
+    return math.floor(BAR_STEPS * progress.share), BAR_STEPS
+
+
 def in_words(progress: Progress, left: float | None, wide: bool = True) -> str:
-    """What stands beside the bar: the time left in this phase, and the best until now."""
+    """What stands beside the bar: the time left, and the best until now.
+
+    Of a fit that tells its share, the time is a guess; where its rank is open, nobody knows how much is left.
+    """
     bounded = progress.phase in BOUNDED
-    told = [] if left is None else [f"{SURE.get(progress.phase, 'about')} {clock(left)} left"]
+    guessed = bounded and not math.isnan(progress.share)
+    sure = "about" if guessed else SURE.get(progress.phase, "about")
+    told = [] if left is None or (guessed and progress.rank) else [f"{sure} {clock(left)} left"]
     if progress.rank:
         told.insert(0, f"rank {progress.rank}")
     if math.isfinite(progress.best):

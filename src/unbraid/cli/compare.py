@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say_document
+from unbraid.data.checks import counted
+from unbraid.plots.panels import check_matplotlib
 from unbraid.studies.comparison.cells import NOISES, comparison_tasks
 from unbraid.studies.comparison.entries import contenders, systems
 from unbraid.studies.comparison.figures import noise_words
@@ -81,7 +82,7 @@ def command(
 
     Finished cells are kept in the output folder: started again, the command computes only what is missing.
     """
-    plots.check_matplotlib()
+    check_matplotlib()
     began = time.perf_counter()
     chosen = check_names("system", system_names, list(systems()))
     methods = check_names("method", method_names, list(contenders()))
@@ -96,7 +97,7 @@ def command(
         say_document({"files": written, **counts, "results": medians(rows)})
     else:
         print_errors(rows)
-        say_done(seconds, f"{len(tasks)} cells of {runs} draws", kept, written[0])
+        say_done(seconds, f"{counted(len(tasks), 'cell')} of {counted(runs, 'draw')}", kept, written[0])
 
 
 def check_names(what: str, asked: tuple[str, ...], names: list[str]) -> list[str]:
@@ -148,4 +149,5 @@ def print_errors(rows: Rows) -> None:
         for noise in distinct(rows, "noise")
     ]
     titles = [contenders()[one].title for one in methods]
-    print_table("Worst output's error on fresh points, in %, median", ("system", "", *titles), lines)
+    several = ", median" if max(row["run"] for row in rows) > 0 else ""
+    print_table(f"Worst output's error on fresh points, in %{several}", ("system", "", *titles), lines, lead=2)

@@ -16,6 +16,8 @@ from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import direction_angles
+from unbraid.plots.palette import PANEL
+from unbraid.plots.panels import legend_above, settle_layout
 from unbraid.report import check_packages, write_report
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -23,8 +25,8 @@ from unbraid.results.outcome import Status
 from unbraid.runtime.files import check_writable, make_folder, replacing
 
 CAPTION = (
-    "A decoupling fixes each branch up to the sign and length of its direction and the scale and constant of its "
-    "values,\nso each found curve is drawn in the true branch's scale."
+    "A decoupling fixes branches up to their order, the sign and length of their directions and the scale and constant "
+    "of their values,\nso each true curve is laid under the found branch that it belongs to, in that one's scale."
 )
 
 
@@ -60,7 +62,7 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     draw(result, truth, output)
     file_is_there("picture", output)
     write_report(result, page, truth=truth, command=this_command("unbraid demo"))
-    angles = direction_angles(truth.W0, result.model.W0)
+    angles = direction_angles(result.model.W0, truth.W0)
     if as_json:
         sizes = {"rank": 3, "samples": problem.S, "inputs": problem.m, "outputs": problem.n}
         say_document(
@@ -83,18 +85,18 @@ def print_demo(result: Fit, S: int, angles: Array, output: Path) -> None:
     print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", ("", ""), rows)
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
-    say(f"Picture of found against true branches: {output}")
+    say(f"Picture of found against true branches: {output}; directions are numbered as branches are there.")
 
 
 def draw(result: Fit, truth: DecoupledModel, output: Path) -> None:
     """Draw found against true branches, without touching a display."""
     from matplotlib.figure import Figure
 
-    width, height = plots.PANEL
+    width, height = PANEL
     figure = Figure(figsize=(width * truth.rank, height + 0.9), layout="constrained")
-    plots.legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
+    legend_above(plots.branches(result, truth, figure.subplots(1, truth.rank)))
     figure.supxlabel(CAPTION, fontsize="small", x=0.01, horizontalalignment="left")
-    plots.settle_layout(figure)
+    settle_layout(figure)
     with replacing(output) as file:
         figure.savefig(file, dpi=150, format=picture_format(output))
 

@@ -127,6 +127,7 @@ IN_OPTIONS = {
     r"add polish=True, whose .* do, or leave out the method": "leave out --method",
     r"give checkpoint another path": "give --checkpoint another name",
     r"leave out checkpoint": "leave out --checkpoint",
+    r"fit without `constraint`": "fit without the shape",
     re.escape(MASK): "add --missing mask",
     re.escape(DROP): "add --missing drop",
     re.escape(ENCODE): "add --categories",

@@ -292,5 +292,5 @@ def print_fit(result: Fit, samples: Samples, starts: int, output: Path) -> None:
         finished = sum(start.finished for start in result.starts)
         say(f"Interrupted: {finished} of {starts} starts were finished, and this is the best model found until then.")
     for note in result.notes:
-        say(f"Note: {note}")
+        say(f"Note: {in_options(note)}")
     say(f"Model:  {output}")

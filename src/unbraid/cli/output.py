@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unbraid.cli.columns import lay_columns
 from unbraid.cli.errors import in_options
 from unbraid.results.fit import Fit
 from unbraid.runtime.text import clean_name, printable
@@ -44,18 +45,23 @@ def console_on(stream: IO[str]) -> Console:
     )
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a title and a table; the first column is text, the others are aligned to the right."""
-    table = Table(show_edge=False, pad_edge=False, show_header=any(columns))
-    for index, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if index else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], lead: int = 1) -> None:
+    """Print a title and a table; the first column is text, the others are aligned to the right.
+
+    Where a terminal is too narrow for all columns, those that are left follow below, beside the first `lead`.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
     console = console_on(sys.stdout)
-    with console.capture() as captured:  # and not by itself: rich has its own way to end where nobody reads
-        console.print(table)
     say(title)
-    click.echo(captured.get().rstrip("\n"))  # with the colours of a terminal
+    for which, widths in lay_columns(columns, rows, lead, console.width):
+        table = Table(show_edge=False, pad_edge=False, show_header=any(columns))
+        for k, width in zip(which, widths, strict=True):
+            table.add_column(Text(columns[k]), justify="right" if k else "left", overflow="fold", width=width)
+        for row in rows:
+            table.add_row(*(Text(row[k]) for k in which))
+        with console.capture() as captured:  # and not by itself: rich has its own way to end where nobody reads
+            console.print(table)
+        click.echo(captured.get().rstrip("\n"))  # with the colours of a terminal
 
 
 def error_rows(

@@ -9,9 +9,10 @@ from typing import Literal
 
 import click
 
-from unbraid import plots
 from unbraid.cli.cells import keeping, run_cells, say_done, this_command, worker_options
 from unbraid.cli.output import json_option, print_table, say, say_document
+from unbraid.data.checks import counted
+from unbraid.plots.panels import check_matplotlib
 from unbraid.studies.reproduction.cells import MONOTONE_DFS, TRIG_DFS, monotone_tasks, trig_tasks
 from unbraid.studies.reproduction.claims import Verdict, monotone_verdicts, trig_verdicts
 from unbraid.studies.reproduction.output import Reproduction, write_reproduction
@@ -75,7 +76,7 @@ def command(
     Three variants run side by side: CMTF-BSD as printed, with the anchored step, and unbraid's default solver.
     Finished cells are kept in the output folder: started again, the command computes only what is missing.
     """
-    plots.check_matplotlib()
+    check_matplotlib()
     began = time.perf_counter()
     readings = Readings(coupling, sweeps, box, degree_of)
     runs = runs or (QUICK_RUNS if quick else 30)
@@ -110,7 +111,7 @@ def command(
             print_verdicts(TITLES[name], some)
     for sentence in readings.sentences(experiment):
         say(f"Reading: {sentence}")
-    say_done(seconds, f"{len(tasks)} cells of {runs} runs", kept, written[0])
+    say_done(seconds, f"{counted(len(tasks), 'cell')} of {counted(runs, 'run')}", kept, written[0])
 
 
 def print_verdicts(title: str, verdicts: list[Verdict]) -> None:

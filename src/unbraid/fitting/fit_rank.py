@@ -30,6 +30,7 @@ from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
 from unbraid.runtime.interrupts import attempt
+from unbraid.runtime.progress import PHASES_OF_A_FIT
 from unbraid.solvers.coupling import FixedCoupling
 from unbraid.solvers.gauss_newton import GaussNewton
 from unbraid.solvers.iterates import Iterates, StartingSolver
@@ -161,9 +162,18 @@ class Setup:
 
     def run(self, session: Session) -> Found:
         """All stages, and what they found as models of the samples themselves."""
+        session = session.part(0.0, 1.0 / PHASES_OF_A_FIT[self.last_phase][1])
         found = session.run_all(self.stages(session))
         found = session.run(MeasureOnAllSamples(self.levels, self.solver), found)  # also where something cut it short
         return self.levels.lift_all(found)
+
+    @property
+    def last_phase(self) -> str:
+        """The phase of its progress that comes last."""
+        request = self.case.request
+        if request.method_used.polish is None:
+            return "search"
+        return "smooth" if request.basis_used.smoothing_open else "all samples"
 
     def stages(self, session: Session) -> list[Stage]:
         """The stages in their order: search, polish, larger versions of the samples, smoothing, continuation."""

@@ -29,7 +29,7 @@ from unbraid.runtime.helpers import look_up
 from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
 from unbraid.runtime.process import import_scipy, keep_freed_arrays, single_blas_thread
-from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.progress import Callback, Forward, Progress, tell_as_part
 from unbraid.runtime.workers import Shared, Workers, do_here
 from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import Loop, Stopping
@@ -174,6 +174,7 @@ class Session:
     ) -> Iterator[Self]:
         """A session with a journal of its own, whose clock starts now, less what was spent on it before a break."""
         check_callback(callback)
+        told = None if callback is None else Forward(callback)
         now = time.perf_counter()
         with ExitStack() as stack:
             listener = stack.enter_context(listening())
@@ -183,7 +184,7 @@ class Session:
             if workers is not None:
                 stack.enter_context(workers)
             stack.enter_context(journal)
-            yield cls(journal.generator(rng), journal.began(now), callback, journal, workers, listener)
+            yield cls(journal.generator(rng), journal.began(now), told, journal, workers, listener)
 
     @property
     def client(self) -> Any:
@@ -202,6 +203,11 @@ class Session:
         """
         unit = NOTHING_KEPT.unit if self.client is None else self.journal.unit
         return told_of_losses(unit(lambda: len(self.lost(problem) - before)))
+
+    def part(self, low: float, high: float, rank: int = 0) -> Session:
+        """The same session for a part of its work: from one share of it to another, and where `rank` is tried."""
+        told = None if self.callback is None else tell_as_part(self.callback, low, high, rank)
+        return replace(self, callback=told)
 
     def anew(self) -> Session:
         """The same session with a clock that starts now."""

@@ -4,13 +4,12 @@ A method is what `decouple(..., method=...)` takes: a solver, with a default bas
 `solvers` and what lies below.
 """
 
-from unbraid.methods.alternating import SEARCH_SWEEPS, AlternatingMethod, default, dejonghe2025, zniyed2021
+from unbraid.methods.alternating import AlternatingMethod, default, dejonghe2025, zniyed2021
 from unbraid.methods.base import Method
 from unbraid.methods.filtered import decuyper2022
 from unbraid.methods.polynomial import dreesen2015, hollander2017
 
 __all__ = [
-    "SEARCH_SWEEPS",
     "AlternatingMethod",
     "Method",
     "decuyper2022",
@@ -20,3 +19,7 @@ __all__ = [
     "hollander2017",
     "zniyed2021",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

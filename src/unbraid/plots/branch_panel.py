@@ -21,11 +21,13 @@ PANEL_POINTS, CONTINUED_POINTS, BINS = 160, 12, 48
 """Points of a curve, of its continuation on either side, and bins of the data."""
 CONTINUED_ROOM = 0.4
 """How far a continuation may reach above or below the values inside, as a share of their range."""
+NEARLY_CONSTANT = 0.02
+"""A range of slopes is no smaller than this share of their size."""
 TICK_STEPS = (1, 2, 2.5, 5, 10)
 """Between ticks, but for powers of ten."""
 
 
-def draw_branch(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None, u: Array | None) -> Axes:
+def draw_branch(panel: Axes, branch: Branch, truth: AlignedBranch | None, u: Array | None) -> Axes:
     """Draw all there is to see of a branch, u (S,) being its inputs at the samples; returns the slope's axes."""
     inside, beyond = grids(branch)
     low, high = branch.domain
@@ -57,7 +59,7 @@ SLOPED: dict[str, Any] = {"color": QUIET, "linewidth": 1.1}
 """How a slope looks."""
 
 
-def grids(branch: Branch | AlignedBranch) -> tuple[Array, Array]:
+def grids(branch: Branch) -> tuple[Array, Array]:
     """Points inside the domain, both sides of every knot among them, and points beyond with a gap at the domain."""
     low, high = branch.domain
     if not np.isfinite([low, high]).all():
@@ -79,6 +81,13 @@ def shown_range(values: Array, continued: Array) -> tuple[float, float]:
     low, high = min(low, max(np.nanmin(continued), low - more)), max(high, min(np.nanmax(continued), high + more))
     pad = 0.05 * (high - low)
     return low - pad, high + pad
+
+
+def widened(low: float, high: float) -> tuple[float, float]:
+    """A range of slopes, of a fiftieth of their size at least: what is constant but for rounding looks constant."""
+    least = NEARLY_CONSTANT * max(abs(low), abs(high))
+    more = max(0.0, 0.5 * (least - (high - low)))
+    return low - more, high + more
 
 
 def use_upper_part(panel: Axes, low: float, high: float) -> None:
@@ -103,9 +112,9 @@ def draw_data(panel: Axes, u: Array, low: float, high: float) -> None:
     panel.fill(x, outline, facecolor=QUIET, alpha=0.55, linewidth=0, transform=across, label="data")
 
 
-def draw_slope(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None, inside: Array, beyond: Array) -> Axes:
+def draw_slope(panel: Axes, branch: Branch, truth: AlignedBranch | None, inside: Array, beyond: Array) -> Axes:
     """Draw the slope in a strip along the bottom, which has an axis of values of its own; returns the strip."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     strip = panel.inset_axes((0.0, SLOPE[0], 1.0, SLOPE[1] - SLOPE[0]), sharex=panel)
     strip.patch.set_visible(False)
@@ -117,10 +126,12 @@ def draw_slope(panel: Axes, branch: Branch | AlignedBranch, truth: Branch | None
     strip.plot(inside, slope, **SLOPED)
     strip.plot(beyond, continued, linestyle=":", **SLOPED)
     low, high = shown_range(slope if truth is None else np.append(slope, truth.derivative(inside)), continued)
+    low, high = widened(low, high)
     strip.set_ylim(low, high)
     if low < 0.0 < high:
         strip.axhline(0.0, color=GREY, linewidth=0.6, zorder=0)
     strip.yaxis.set_major_locator(MaxNLocator(2, steps=TICK_STEPS))
+    strip.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:.4g}".replace("-", "−")))  # whole, no offset
     strip.tick_params(axis="y", labelsize="x-small", colors=QUIET, length=2.5)
     strip.spines["left"].set_color(QUIET)
     return strip

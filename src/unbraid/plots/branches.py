@@ -16,8 +16,8 @@ from unbraid.plots.certificates import FAILED, certain_shapes, certificate_words
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_to_draw
-from unbraid.results.alignment import AlignedBranch, align
-from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.alignment import AlignedBranch, lay_truth
+from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -40,9 +40,9 @@ def branches(
     fit_or_model
         What was found.
     truth
-        A known model to compare with. Panel j then shows its branch j, with the found branch of the
-        matching direction laid on it: sign and length of the direction, scale and constant of the values
-        are the true branch's. It has as many branches as the model, or as those of the model that carry something.
+        A known model to compare with. The true branch of the matching direction is laid under each found one: sign
+        and length of the direction, scale and constant of the values are the found branch's. It has as many branches
+        as the model, or as those of the model that carry something.
     axes
         One matplotlib axes per branch; new ones if None.
     problem
@@ -51,7 +51,8 @@ def branches(
     Returns
     -------
     ndarray of Axes
-        The r axes drawn on, or as many as `truth` has branches. A branch that carries nothing has no curve.
+        The r axes drawn on, in the order of `model.branches`: the first is g₁. Or as many as `truth` has branches,
+        those that carry something. A branch that carries nothing has no curve.
         The shaded band is the range seen in training; outside it a branch
         is continued and drawn dotted. The strip along the bottom is the slope, the silhouette above it
         shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
@@ -75,20 +76,22 @@ def branches(
     samples = None if samples is None else samples.counting()
     panels = panels_for(model.rank if truth is None else truth.rank, axes)
     idle = superfluous(model)
-    found: Sequence[Branch | AlignedBranch] = model.branches if truth is None else align(model, truth)
+    laid: dict[int, AlignedBranch | None] = dict.fromkeys(range(model.rank))
+    if truth is not None:
+        laid = dict(lay_truth(model, truth))
     shares = shares_of(model, samples)
     whole = "the variance" if samples is None or samples.F is not None else "‖J‖²"
     asked = fit_or_model.constraints if isinstance(fit_or_model, Fit) else None
-    for j, (panel, branch) in enumerate(zip(panels, found, strict=True)):
-        k, scale = (branch.found, branch.input_scale) if isinstance(branch, AlignedBranch) else (j, 1.0)
-        if truth is None and k in idle:
+    for panel, (j, true) in zip(panels, laid.items(), strict=True):
+        branch = model.branches[j]
+        if truth is None and j in idle:
             leave_empty(panel, j)
             continue
-        u = None if samples is None else samples.X @ model.W0[k] / scale
-        strip = draw_branch(panel, branch, None if truth is None else truth.branches[j], u)
-        shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[k])
-        share = "" if shares is None else f"by itself {share_label(shares[k])} of {whole}"
-        name_panel(panel, strip, j, *((NOTHING,) if k in idle else (shape, share)))
+        u = None if samples is None else samples.X @ model.W0[j]
+        strip = draw_branch(panel, branch, true, u)
+        shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[j])
+        share = "" if shares is None else f"by itself {share_label(shares[j])} of {whole}"
+        name_panel(panel, strip, j, *((NOTHING,) if j in idle else (shape, share)))
     if axes is None:
         legend_above(panels)
     elif truth is not None:

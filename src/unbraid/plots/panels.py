@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.problem import Problem
-from unbraid.errors import DataError, MissingDependencyError
+from unbraid.errors import DataError, MissingDependencyError, install_hint
 from unbraid.kernels.arrays import Array
 from unbraid.plots.labels import power
 from unbraid.plots.palette import ALONE, COLUMNS, PANEL
@@ -27,7 +27,7 @@ DRAWN_ZERO = 1e-32
 def check_matplotlib() -> None:
     """Raise a sentence with advice where matplotlib is missing; cheap, so ask before long work."""
     if find_spec("matplotlib") is None:
-        raise MissingDependencyError('Pictures need matplotlib, which is not installed: pip install "unbraid[report]".')
+        raise MissingDependencyError(f"Pictures need matplotlib, which is not installed: {install_hint('report')}.")
 
 
 def new_axes(count: int) -> npt.NDArray[Any]:

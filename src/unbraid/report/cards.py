@@ -94,12 +94,16 @@ def left_over(weights: Array, named: list[Weight]) -> int:
 
 
 def direction_formula(subject: Subject, j: int, scaled: Array) -> str:
-    """The direction of branch j in the user's units, 'u₁ = 0.71 x₁ − 0.70 x₂'; of many terms the strongest."""
+    """The direction of branch j in the user's units, 'u₁ = 0.71 x₁ − 0.70 x₂'; of many terms the strongest.
+
+    Those that are negligible, by the weights (m,) in standard deviations of the inputs, are left out.
+    """
     row = subject.model.W0[j]
-    order = np.sort(np.argsort(-np.abs(scaled), kind="stable")[:MOST_NAMED])
+    counting = int(np.count_nonzero(np.abs(scaled) >= NEGLIGIBLE_WEIGHT * np.abs(scaled).max()))
+    order = np.sort(np.argsort(-np.abs(scaled), kind="stable")[: min(MOST_NAMED, counting)])
     terms = [f"{'−' if row[k] < 0 else '+'} {abs(row[k]):.3g} {subject.inputs[k]}" for k in order]
     text = " ".join(terms).removeprefix("+ ").replace("− ", "−", 1 if row[order[0]] < 0 else 0)
-    more = len(row) - len(order)
+    more = counting - len(order)
     return f"{indexed('u', j + 1)} = {text}" + (f" + {more} more" if more else "")
 
 

@@ -22,19 +22,17 @@ MOST_LIT = 240
 
 
 class Proportions(NamedTuple):
-    """Sizes of a diagram for screens of some width; `letters` is how long names may be."""
+    """Sizes of a diagram for screens of some width; `names` is how wide names may be."""
 
     name: str
     width: float
     box: float
-    letters: int
+    names: float
     thickest: float
 
 
-WIDE_SCREEN = Proportions("wide", 760.0, 150.0, 22, 7.0)
-NARROW_SCREEN = Proportions("narrow", 348.0, 92.0, 9, 5.0)
-LETTER = 7.3
-"""The width of a letter, about."""
+WIDE_SCREEN = Proportions("wide", 760.0, 150.0, 165.0, 7.0)
+NARROW_SCREEN = Proportions("narrow", 348.0, 92.0, 70.0, 5.0)
 PITCHES = ((4, 92.0, 70.0), (8, 70.0, 54.0), (10**9, 50.0, 40.0))
 """For up to so many branches: from one box to the next, and the height of a box."""
 HIGH_ENOUGH = 60.0
@@ -113,7 +111,7 @@ def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagra
         lay_box(form, tall, y - tall / 2.0, j, subject.model.branches[j], None if shares is None else float(shares[j]))
         for j, y in centres
     ]
-    before, after = (column_width(names, form.letters) for names in (inputs, outputs))
+    before, after = (column_width(names, form.names) for names in (inputs, outputs))
     sources = lay_nodes(inputs, before, height, form)
     targets = lay_nodes(outputs, form.width - after, height, form)
     edges = [*lay_edges(form, "in", into, sources, boxes), *lay_edges(form, "out", out, targets, boxes)]
@@ -129,18 +127,16 @@ def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagra
     )
 
 
-def column_width(names: Sequence[str], letters: int) -> float:
-    """The width of a column of names, and of the circles beside it."""
-    return 20.0 + LETTER * max(6, min(letters, max(map(len, names))))
+def column_width(names: Sequence[str], most: float) -> float:
+    """The width of a column of names, each at most so wide, and of the circles beside it."""
+    return 20.0 + max(text_width("inputs"), *map(text_width, shorten_names(names, most)))
 
 
 def lay_nodes(names: Sequence[str], x: float, height: float, form: Proportions) -> list[Node]:
     """Nodes of the inputs or the outputs, one above the other, at x."""
     heights = spread_heights(len(names), 96.0, height)
-    return [
-        Node(k, x, float(y), shorten_name(name, form.letters), name, "")
-        for k, (name, y) in enumerate(zip(names, heights, strict=True))
-    ]
+    shown = zip(names, shorten_names(names, form.names), heights, strict=True)
+    return [Node(k, x, float(y), label, name, "") for k, (name, label, y) in enumerate(shown)]
 
 
 def box_words(box: Box, edges: Sequence[Edge], inputs: Sequence[str], outputs: Sequence[str]) -> str:
@@ -261,6 +257,44 @@ def left_out_words(edges: Sequence[Edge], total: int) -> str:
     return f"The {drawn} strongest of {total} weights are drawn{lit}."
 
 
-def shorten_name(name: str, letters: int) -> str:
-    """A name of at most so many letters."""
-    return name if len(name) <= letters else name[: letters - 1] + "…"
+def shorten_names(names: Sequence[str], most: float) -> list[str]:
+    """Names that are at most so wide, without their ends; those that would be the same then, without their middles."""
+    cut = [shorten_name(name, most, 0.0) for name in names]
+    return [
+        shorten_name(name, most, 0.5) if cut.count(short) > 1 else short for name, short in zip(names, cut, strict=True)
+    ]
+
+
+def shorten_name(name: str, most: float, ending: float) -> str:
+    """A name that is at most so wide; of a longer one, this share of what is left of it is its end."""
+    kept, short = len(name), name
+    while kept > 2 and text_width(short) > most:
+        kept -= 1
+        end = int(ending * kept)
+        short = f"{name[: kept - end].rstrip()}…{name[len(name) - end :].lstrip()}"
+    return short
+
+
+NARROW_LETTERS, WIDE_LETTERS = frozenset("ijlrtfI.,:;'|!()[]{} /-"), frozenset("mwMW@%—…&")
+LETTER_WIDTHS = (5.4, 8.3, 9.8, 13.0)
+"""Of narrow letters, others, capitals and wide ones, those of other scripts among these, in the widest of the
+typefaces that browsers take for system-ui, at the diagram's 13 pixels."""
+
+
+def text_width(text: str) -> float:
+    """How wide a text is at most, in the diagram's units."""
+    narrow, plain, capital, wide = LETTER_WIDTHS
+    return sum(
+        narrow
+        if letter in NARROW_LETTERS
+        else wide
+        if letter in WIDE_LETTERS or ord(letter) >= FIRST_WIDE
+        else capital
+        if letter.isupper()
+        else plain
+        for letter in text
+    )
+
+
+FIRST_WIDE = 0x2E80
+"""From this character on scripts have letters as wide as they are high."""

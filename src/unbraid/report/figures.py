@@ -15,10 +15,12 @@ from unbraid import plots
 from unbraid.data.problem import Problem
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
+from unbraid.plots.panels import settle_layout
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
 from unbraid.results.carrying import some_branches
 from unbraid.results.fit import Fit
+from unbraid.results.outcome import Trace
 from unbraid.runtime.progress import Callback, Progress
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
     """How the best start went, and how all starts ended, as far as there is anything to draw; with headings."""
     found = []
     with page_look():
-        if fit.trace.sweeps:
+        if not is_flat(fit.trace):
             figure, axes = new_figure((4.8, 3.2))
             plots.convergence(fit, axes)
             found.append(("The course of the best start", inline(figure, "convergence", "Errors step by step")))
@@ -153,12 +155,24 @@ def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
     return found
 
 
+FLAT_COURSE = 1.1
+"""A course that begins within this factor of its end has nothing to show."""
+
+
+def is_flat(trace: Trace) -> bool:
+    """Whether a course has nothing to show: no sweep, or an objective that begins where it ends.
+
+    So it is with values alone, whose first, coarse fits are not part of it.
+    """
+    return not trace.sweeps or bool(trace.objective[0] <= FLAT_COURSE * np.nanmin(trace.objective))
+
+
 def inline(figure: Figure, prefix: str, says: str) -> Markup:
     """The figure as an `<svg>` element whose ids begin with `prefix`, and which tells what it shows."""
     from markupsafe import Markup, escape
 
     text = io.StringIO()
-    plots.settle_layout(figure)
+    settle_layout(figure)
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from unbraid.errors import MissingDependencyError
+from unbraid.errors import MissingDependencyError, install_hint
 
 NEEDED = ("jinja2", "matplotlib")
 
@@ -20,5 +20,5 @@ def check_packages() -> None:
     if missing:
         are = "are" if len(missing) > 1 else "is"
         raise MissingDependencyError(
-            f'A report needs {" and ".join(missing)}, which {are} not installed: pip install "unbraid[report]".'
+            f"A report needs {' and '.join(missing)}, which {are} not installed: {install_hint('report')}."
         )

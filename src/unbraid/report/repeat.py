@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -55,7 +56,10 @@ def python_code(subject: Subject) -> str:
     weighted = problem.weights is not None and not (robust and bool(np.isin(problem.weights, (0.0, 1.0)).all()))
     given += ["weights=weights"] if weighted else []
     given += [] if problem.complete else ['missing="mask"']
-    lines = ["import unbraid as ub", "", f"# your samples: {shapes}", f"problem = ub.Problem({', '.join(given)})"]
+    given += [
+        f"{what}={names_code(names) if len(names) <= MOST_WRITTEN else what}" for what, names in given_names(problem)
+    ]
+    lines = ["import unbraid as ub", "", f"# your samples: {shapes}", call_code("problem = ub.Problem", given)]
     if asked is None:
         return "\n".join(lines)
     return "\n".join([*lines, *call(asked), 'fit.report("report.html")'])
@@ -87,10 +91,38 @@ def call(asked: Request) -> list[str]:
         arguments.append(f"rng={asked.seed}")
     elif not asked.has_init:
         remarks.append("# the seed of this fit is not known; with rng=0, say, the next one can be repeated")
-    line = f"fit = ub.decouple(problem, {', '.join(arguments)})"
-    if len(line) > 88:
-        line = "fit = ub.decouple(\n    problem,\n" + "".join(f"    {one},\n" for one in arguments) + ")"
-    return [*remarks, line]
+    return [*remarks, call_code("fit = ub.decouple", ["problem", *arguments])]
+
+
+LONGEST_LINE = 88
+"""Letters of a line of code."""
+MOST_WRITTEN = 60
+"""Names that are written down; of more, the code has a variable."""
+
+
+def call_code(function: str, arguments: Sequence[str]) -> str:
+    """A call in one line, or in a line an argument where that would be too long."""
+    line = f"{function}({', '.join(arguments)})"
+    return line if len(line) <= LONGEST_LINE else f"{function}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
+
+
+def given_names(problem: Problem) -> list[tuple[str, tuple[str, ...]]]:
+    """The names of inputs and of outputs, by the argument that gives them, where the samples have any."""
+    both = (("input_names", problem.input_names), ("output_names", problem.output_names))
+    return [(what, names) for what, names in both if names is not None]
+
+
+def names_code(names: Sequence[str]) -> str:
+    """Names as a list in Python code, in several lines where they are many."""
+    lines = [""]
+    for name in names:
+        quoted = json.dumps(name, ensure_ascii=False)
+        if lines[-1] and len(lines[-1]) + len(quoted) > LONGEST_LINE - 12:
+            lines.append("")
+        lines[-1] += f"{', ' if lines[-1] else ''}{quoted}"
+    if len(lines) == 1 and len(lines[0]) <= LONGEST_LINE - 24:
+        return f"[{lines[0]}]"
+    return "[\n" + "".join(f"        {line},\n" for line in lines) + "    ]"
 
 
 def shape_code(constraint: Any) -> str:

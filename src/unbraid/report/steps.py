@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from unbraid.bases import SmoothingSpline
 from unbraid.report.subject import Subject
-from unbraid.report.verdict import FAIR, GOOD
+from unbraid.report.verdict import GOOD
 from unbraid.report.words import in_percent
+from unbraid.results.advice import on_error_left, on_shape
 from unbraid.results.carrying import left_out
 from unbraid.results.contradictions import puts_all_in_doubt
 from unbraid.results.outcome import Status
@@ -16,19 +17,19 @@ from unbraid.results.outcome import Status
 def next_steps(subject: Subject) -> Iterator[str]:
     """What a user should try next, most pressing first."""
     fit = subject.fit
-    doubts = [] if fit is None or not subject.own else [note for note in fit.notes if puts_all_in_doubt(note)]
+    notes = () if fit is None else fit.notes  # which the page has as well
+    doubts = [note for note in notes if puts_all_in_doubt(note)] if subject.own else []
     yield from doubts
     if fit is not None and (not fit.status.converged or fit.status is Status.UP_TO_CONSTANTS):
         yield fit.status.advice
-    if subject.worst >= FAIR and fit is not None and any(one is not None for one in fit.constraints):
-        yield (
-            f"A shape was asked for, and an error of {in_percent(subject.worst)} is left: fit without `constraint` and "
-            "compare. Where the error falls much, the samples contradict the shape."
-        )
+    shaped = fit is not None and any(one is not None for one in fit.constraints)
+    on_constraint = on_shape(subject.worst) if shaped else None
+    if on_constraint is not None and on_constraint not in notes:
+        yield on_constraint
     if subject.worst >= GOOD and not doubts:
         yield on_error(subject) if subject.own else on_error_elsewhere(subject)
     if subject.own:
-        yield from subject.diagnostics.advice
+        yield from (advice for advice in subject.diagnostics.advice if advice not in notes)
     if fit is not None and len(fit.starts) == 1:
         yield "A single start cannot say whether another would have found the same: use several `starts`."
     yield on_new_samples(subject)
@@ -42,18 +43,10 @@ def on_error(subject: Subject) -> str:
     smoothing = isinstance(fit.basis, SmoothingSpline)
     if left_out(fit.model, fit.smoothing):
         return f"{left_words(subject)} The data support no further branch, so the fit takes it for noise."
-    chosen = fit.asked is not None and fit.asked.rank == "auto"
-    tries = [] if chosen else [f"rank {subject.rank + 1}"]
-    tries += [] if smoothing else [larger]
-    compared = "" if chosen else " (`ub.select` compares ranks on held-out samples)"
-    left = left_words(subject)
-    least = "" if smoothing else ": `basis=ub.SmoothingSpline()` follows it least"
-    if not tries:
-        return f"{left} Where the samples are noisy, that may be the noise; where they are exact, take more of them."
-    return (
-        f"{left} Where the samples are exact, try {' or '.join(tries)}{compared}; where they are noisy, that may be "
-        f"the noise{least}."
-    )
+    tries = [] if subject.few_numbers or smoothing else [larger]
+    if subject.may_have_more:
+        tries.insert(0, f"rank {subject.rank + 1}")
+    return on_error_left(left_words(subject), tries, smoothing, subject.may_have_more)
 
 
 def left_words(subject: Subject) -> str:

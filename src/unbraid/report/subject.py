@@ -13,13 +13,14 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
-from unbraid.results.alignment import AlignedBranch, align
+from unbraid.results.advice import FEW_NUMBERS
+from unbraid.results.alignment import AlignedBranch, lay_truth
 from unbraid.results.branch import FunctionBranch
-from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
+from unbraid.results.carrying import carrying, chooses_smoothing, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
-from unbraid.selection.diagnostics import Diagnostics, beyond_training, branch_shares, examined, worst_error
+from unbraid.selection.diagnostics import FOLLOWS, Diagnostics, beyond_training, branch_shares, examined, worst_error
 
 NEGLIGIBLE_WEIGHT = 0.01
 """A share of the largest weight below which a weight is neither named nor drawn."""
@@ -138,7 +139,18 @@ class Subject:
     @property
     def follows(self) -> bool:
         """Whether the model follows the samples at all: if so, a branch much larger than they are is cancelled."""
-        return self.worst < 100.0
+        return self.worst < FOLLOWS
+
+    @property
+    def few_numbers(self) -> bool:
+        """Whether the fit notes that there are too few numbers for its unknowns."""
+        return self.fit is not None and any(FEW_NUMBERS in note for note in self.fit.notes)
+
+    @property
+    def may_have_more(self) -> bool:
+        """Whether more branches may be advised: not where the data chose their number, or are too few as it is."""
+        chosen = self.fit is not None and self.fit.asked is not None and self.fit.asked.rank == "auto"
+        return not (chosen or self.few_numbers or self.superfluous)
 
     @property
     def open_constants(self) -> bool:
@@ -246,12 +258,6 @@ def check_truth(model: DecoupledModel, truth: DecoupledModel | None) -> None:
         raise SettingError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     if truth.m != model.m or truth.rank not in (model.rank, len(carrying(model))):
         raise DataError(f"truth must have as many branches and inputs as the model: {model!r}, got {shown(truth)}.")
-
-
-def lay_truth(model: DecoupledModel, truth: DecoupledModel) -> dict[int, AlignedBranch]:
-    """The true branches laid on the found ones, by the numbers of these; where they are fewer, on those that carry."""
-    found = np.arange(model.rank) if truth.rank == model.rank else carrying(model)
-    return dict(zip(map(int, found), align(truth, some_branches(model, found)), strict=True))
 
 
 def in_gauge_of(model: DecoupledModel, laid: dict[int, AlignedBranch]) -> DecoupledModel:

@@ -8,9 +8,11 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.plots.residuals import FEW_OUTPUTS
+from unbraid.report.figures import is_flat
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import grade
 from unbraid.report.words import count_word, in_percent, listed_words, plain_number, share_of, small
+from unbraid.results.advice import SAME
 from unbraid.results.carrying import name_superfluous
 from unbraid.selection.diagnostics import was
 
@@ -75,10 +77,11 @@ def residual_words(subject: Subject) -> str:
     """What to look for in the figure of residuals."""
     spread = "the output’s standard deviation" if subject.problem.F is not None else "the slopes’ root mean square"
     if subject.model.n <= FEW_OUTPUTS:
-        larger = "more samples may tell it from noise" if subject.superfluous else "a larger rank may"
+        larger = "a larger rank may" if subject.smooth else "a larger rank or df may"
         return (
             f"What the model misses, sample by sample, in % of {spread}. A cloud without shape is noise; a pattern is "
-            f"something the branches cannot follow: {larger if subject.smooth else 'a larger rank or df may'}."
+            f"something the branches cannot follow: "
+            f"{larger if subject.may_have_more else 'more samples may tell it from noise'}."
         )
     return (
         f"What the model misses, a column an output, in % of {spread}. Points far from a narrow column are single "
@@ -98,7 +101,13 @@ def course_words(subject: Subject) -> str:
     said = f"Method {fit.method}, {fit.basis!r}. Starts: {fit.agreement}. The best one made {sweeps}"
     said += f" and ended at an objective of {small(fit.objective)}."
     events = len(fit.trace.events)
-    return said + (f" {counted(events, 'unusual event')} on the way: see the marks." if events else "")
+    if fit.trace.sweeps and is_flat(fit.trace):
+        said += (
+            " That is where these steps began, nearly: earlier, coarser fits had come as low, so no course is drawn."
+        )
+    elif events:
+        said += f" {counted(events, 'unusual event')} on the way: see the marks."
+    return said
 
 
 def left_out_words(subject: Subject) -> str:
@@ -209,7 +218,7 @@ def starts_answer(subject: Subject) -> str:
             f"{count_word(len(found.superfluous))} of them {was(found)} left out. "
             f"A fit of rank {found.carrying} tells."
         )
-    same = "they found the same" if found.match > 0.99 else "and they differ"
+    same = "they found the same" if found.match >= SAME else "and they differ"
     return (
         f"{counted(found.compared, 'start')} ended equally low, {same} (factor match score {found.match:.3f}, where 1 "
         "is the same decoupling)."

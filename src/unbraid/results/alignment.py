@@ -19,7 +19,7 @@ from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import angles_between
 from unbraid.results.branch import Branch
-from unbraid.results.carrying import carrying
+from unbraid.results.carrying import carrying, some_branches
 from unbraid.results.model import DecoupledModel
 
 COMPARED_POINTS = 256
@@ -98,6 +98,16 @@ def align(model: DecoupledModel, truth: DecoupledModel) -> tuple[AlignedBranch, 
     return tuple(lay_branch(model, truth, j, int(every[k]), float(angles[j, k])) for j, k in enumerate(matched))
 
 
+def lay_truth(model: DecoupledModel, truth: DecoupledModel) -> dict[int, AlignedBranch]:
+    """The true branches laid on the found ones, by the numbers of these, from 0.
+
+    Where the true ones are fewer, they are laid on those of the model that carry something. This is the other way round
+    than `align`: numbers, inputs and scales are those of the found model.
+    """
+    found = np.arange(model.rank) if truth.rank == model.rank else carrying(model)
+    return dict(zip(map(int, found), align(truth, some_branches(model, found)), strict=True))
+
+
 def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, angle: float) -> AlignedBranch:
     """Branch k of the model laid on branch j of the truth."""
     v, w, branch = model.W0[k], truth.W0[j], model.branches[k]
@@ -108,7 +118,7 @@ def lay_branch(model: DecoupledModel, truth: DecoupledModel, j: int, k: int, ang
     if not low < high:
         low, high = ends
     if not np.isfinite([low, high]).all():
-        raise DataError(f"Branch {k} of {model!r} has no finite domain to compare values on.")
+        raise DataError(f"Branch {k + 1} of {model!r} has no finite domain to compare values on.")
     u = np.linspace(low, high, COMPARED_POINTS)
     scale, constant = fit_line(branch(input_scale * u), truth.branches[j](u))
     return AlignedBranch(k, branch, angle, input_scale, scale, constant)

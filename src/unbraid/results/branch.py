@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ from unbraid.bases.constraints import CONSTRAINTS, Constraint, describe
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.pieces import Pieces
+from unbraid.results.scipy_pieces import as_ppoly
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 
 class Branch(ABC):
@@ -53,6 +58,25 @@ class Branch(ABC):
     @abstractmethod
     def certified(self, constraint: Constraint) -> bool:
         """Whether the constraint is guaranteed on the whole domain, decided from coefficients."""
+
+    def to_scipy(self) -> PPoly[np.float64]:
+        """The same function as a `scipy.interpolate.PPoly`, also beyond its domain: for roots, integrals and the like.
+
+        Raises
+        ------
+        SettingError
+            Where it is not made of polynomials: it is given by a formula, or in a basis of other functions.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> g = ub.decouple(problem, rank=3, rng=0).model.branches[0]
+        >>> p = g.to_scipy()
+        >>> bool(abs(p(0.5) - g(0.5)) < 1e-12), bool(abs(p.derivative()(9.0) - g.derivative(9.0)) < 1e-12)
+        (True, True)
+        """
+        raise SettingError(f"{self!r} is not made of polynomials, so SciPy has no PPoly of it.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,6 +120,10 @@ class FittedBranch(Branch):
         """The branch as polynomials, its continuations among them, between breaks; None where it is no such thing."""
         powers = self.placement.pieces(self.coordinates)
         return None if powers is None else join_pieces(self.knots, powers, *self.continuations)
+
+    def to_scipy(self) -> PPoly[np.float64]:
+        parts = self.placement.short_pieces(self.coordinates)
+        return super().to_scipy() if parts is None else as_ppoly(join_pieces(*parts, *self.continuations))
 
     def __call__(self, u: npt.ArrayLike) -> Array:
         points = np.asarray(u, dtype=np.float64)

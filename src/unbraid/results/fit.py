@@ -136,8 +136,7 @@ class Fit:
         Raises
         ------
         UnbraidError
-            Where matplotlib or jinja2 is missing (`pip install "unbraid[report]"`), the file cannot be written, or
-            the samples are not known.
+            Where matplotlib or jinja2 is missing, the file cannot be written, or the samples are not known.
         """
         from unbraid.report import write_report
 

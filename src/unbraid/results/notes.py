@@ -11,9 +11,10 @@ from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.carrying import chooses_smoothing, left_out, name_superfluous
+from unbraid.results.advice import on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
+from unbraid.results.carrying import chooses_smoothing, left_out
 from unbraid.results.contradictions import describe_contradiction
-from unbraid.results.fit import AGREEING, StartSummary
+from unbraid.results.fit import StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
@@ -24,8 +25,6 @@ UNEXPLAINED = 100.0 * 0.5**0.5
 """An output error, in %, above which a model explains less than half of the output's variance: R² below 0.5."""
 CONTRADICTED = 130.0
 """An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
-LEFT_BY_SHAPE = 10.0
-"""An output error, in %, above which a constraint is worth a second look."""
 GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 """An Error(J) below and an output error in % above these do not go together."""
 
@@ -54,14 +53,15 @@ def notes_on(
 ) -> tuple[str, ...]:
     """All notes on a fit; `coefficients` is how many unknowns the model has beside its bias, or how many it uses."""
     causes = notes_on_causes(problem, shown.model)
-    errors = notes_on_errors(problem, shown)
+    unknowns = list(notes_on_unknowns(problem, coefficients, shown))
+    errors = notes_on_errors(problem, shown, few=bool(unknowns))
     return tuple(
         note
         for notes in (
             causes,
             notes_on_columns(problem),
             notes_on_data(problem, status),
-            notes_on_unknowns(problem, coefficients, shown),
+            unknowns,
             [] if causes else errors,
             [] if causes else notes_on_shape(shown),
             notes_on_branches(shown) if shown.superfluous else [] if causes else notes_on_starts(starts, status),
@@ -118,33 +118,24 @@ def notes_on_unknowns(problem: Problem, coefficients: int, shown: Shown) -> Iter
     numbers = problem.known.entries
     if coefficients <= numbers / 2:
         return
-    used = "unknowns" if shown.smoothing is None else "degrees of freedom in use"
-    smaller = "" if chooses_smoothing(shown.model) else "a smaller df, "
-    yield (
-        f"There are {coefficients} {used} for {numbers} numbers, so small errors on the samples say little "
-        f"about new points: use {smaller}fewer branches{',' if smaller else ''} or more samples."
-    )
+    yield on_few_numbers(coefficients, numbers, shown.smoothing is not None, chooses_smoothing(shown.model))
 
 
 def notes_on_shape(shown: Shown) -> Iterator[str]:
     """A note where a shape was asked for, and much is left unexplained: it may be the shape that the data lack."""
     worst = 0.0 if shown.output_errors is None else float(np.nanmax(shown.output_errors, initial=0.0))
-    if shown.constrained and worst > LEFT_BY_SHAPE:
-        yield f"A shape was asked for, and an error of {worst:.2g} % is left: fit without the constraint, and compare."
+    advice = on_shape(worst) if shown.constrained else None
+    if advice is not None:
+        yield advice
 
 
 def notes_on_branches(shown: Shown) -> Iterator[str]:
     """A note where data do not support all branches."""
-    rank, left = shown.model.rank, shown.model.rank - len(shown.superfluous)
-    others = "the other was" if rank - left == 1 else "the others were"
-    yield (
-        f"{name_superfluous(shown.superfluous)}: the data support {left} of {rank} branches, and {others} left out. "
-        f"rank={left} is enough."
-    )
+    yield on_left_out(shown.superfluous, shown.model.rank)
 
 
-def notes_on_errors(problem: Problem, shown: Shown) -> Iterator[str]:
-    """A note where the errors show that the model does not explain the data."""
+def notes_on_errors(problem: Problem, shown: Shown, few: bool = False) -> Iterator[str]:
+    """A note where the errors show that the model does not explain the data; `few`: which are too few as it is."""
     jacobian_error, output_errors = shown.jacobian_error, shown.output_errors
     if output_errors is None or is_one_point(problem):  # whose values differ by noise alone, or not at all
         return
@@ -161,16 +152,8 @@ def notes_on_errors(problem: Problem, shown: Shown) -> Iterator[str]:
         )
     elif worst > UNEXPLAINED:
         which = name_outputs(problem, np.flatnonzero(output_errors > UNEXPLAINED))
-        yield f"The model explains little of {which}: {what_may_help(shown)}"
-
-
-def what_may_help(shown: Shown) -> str:
-    """What to do about a model that explains little; no larger rank where data did not support the one there was."""
-    if shown.superfluous:
-        return "where that is not noise, try more samples or more starts."
-    if chooses_smoothing(shown.model):
-        return "where that is not noise, try a larger rank, or more starts."
-    return "try a larger rank or df, or more starts."
+        helps = what_may_explain(bool(shown.superfluous), few, chooses_smoothing(shown.model))
+        yield f"The model explains little of {which}: {helps}"
 
 
 def name_outputs(problem: Problem, which: IndexArray) -> str:
@@ -182,12 +165,7 @@ def name_outputs(problem: Problem, which: IndexArray) -> str:
 
 
 def notes_on_starts(starts: Sequence[StartSummary], status: Status) -> Iterator[str]:
-    """A note where few starts found the same directions; none where the search was cut short."""
-    finished = [start for start in starts if start.finished]
-    agreeing = sum(start.angle <= AGREEING for start in finished)
-    cut = status in (Status.INTERRUPTED, Status.OUT_OF_TIME)
-    if not cut and len(finished) >= 2 and agreeing <= max(1, len(finished) // 4):
-        yield (
-            f"Only {agreeing} of {len(finished)} finished starts found these directions, so they may not be the only "
-            "ones: try another rank, more samples, or more starts."
-        )
+    """A note where starts did not find the same; none where the search was cut short."""
+    advice = None if status in (Status.INTERRUPTED, Status.OUT_OF_TIME) else on_starts(starts)
+    if advice is not None:
+        yield advice

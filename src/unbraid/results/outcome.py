@@ -75,7 +75,7 @@ class Event:
     kind
         What happened.
     branch
-        To which branch, or None where it concerns all.
+        To which branch, counted from 0, or None where it concerns all. Printed, it counts from 1.
     value
         The new λ where λ was raised, else None.
     """
@@ -89,7 +89,7 @@ class Event:
         return f"Event({self})"
 
     def __str__(self) -> str:
-        where = "" if self.branch is None else f", branch {self.branch}"
+        where = "" if self.branch is None else f", branch {self.branch + 1}"
         value = "" if self.value is None else f" to {self.value:g}"
         return f"sweep {self.sweep}{where}: {self.kind.value}{value}"
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unbraid.errors import MissingDependencyError, SettingError, TaskError
+from unbraid.errors import MissingDependencyError, SettingError, TaskError, install_hint
 from unbraid.runtime import cluster_waits
 from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, loss_errors, within
 from unbraid.runtime.interrupts import Result
@@ -42,7 +42,7 @@ def as_client(given: Any) -> Client:
         import distributed
     except ImportError:
         raise MissingDependencyError(
-            'Work on a cluster needs dask and distributed: pip install "unbraid[distributed]".'
+            f"Work on a cluster needs dask and distributed: {install_hint('distributed')}."
         ) from None
     if isinstance(given, distributed.Client):
         if given.asynchronous:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import nan
+from math import isnan, nan
 from typing import NamedTuple
 
 
@@ -18,6 +18,9 @@ class Progress(NamedTuple):
     phase; `total` is the most there can be. `running` starts are at work and `best` is the lowest objective so far: 0
     and nan where there is none. `rank` is the one that a selection is trying, the highest of several at once, and 0
     elsewhere. `left` are about the seconds that the phase will still take, nan where nobody knows.
+    `share` is how much of a whole fit, or of a whole selection, is done, from 0 to 1: it never falls, while `done`
+    begins anew with every phase and rank. How long phases take is not known before, so it is no measure of time. nan
+    where there is no fit.
     """
 
     phase: str
@@ -27,6 +30,37 @@ class Progress(NamedTuple):
     best: float = nan
     rank: int = 0
     left: float = nan
+    share: float = nan
 
 
 Callback = Callable[[Progress], object]
+
+PHASES_OF_A_FIT = {"search": (0.0, 0.4), "polish": (0.4, 0.7), "all samples": (0.7, 0.8), "smooth": (0.8, 1.0)}
+"""From where to where each phase takes the share of a fit."""
+
+
+def share_done(progress: Progress) -> float:
+    """The share that is known, or the one that the phase and what is done of it come to."""
+    if not isnan(progress.share):
+        return progress.share
+    low, high = PHASES_OF_A_FIT.get(progress.phase, (0.0, 1.0))
+    return low + (high - low) * min(1.0, progress.done / max(progress.total, 1))
+
+
+class Forward:
+    """A callback that tells another one of a share that never falls: phases may come back, and pieces overlap."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback, self.share = callback, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Tell of the progress with the largest share until now."""
+        self.share = max(self.share, min(1.0, share_done(progress)))
+        self.callback(progress._replace(share=self.share))
+
+
+def tell_as_part(callback: Callback, low: float, high: float, rank: int = 0) -> Callback:
+    """A callback for a fit that is part of something larger, from one share of that to another; `rank`: is tried."""
+    return lambda progress: callback(
+        progress._replace(share=low + (high - low) * share_done(progress), rank=rank or progress.rank)
+    )

@@ -17,6 +17,7 @@ from unbraid.fitting.request import Request, seed_of
 from unbraid.fitting.robust import fit_with_loss
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
+from unbraid.results.advice import with_chosen_rank
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.runtime.files import StrPath
@@ -84,7 +85,7 @@ class Selection:
     def fit_in(self, session: Session, request: Request) -> Fit:
         """The fit that `request` asks for, in a session; the reason is the first of its notes."""
         fit = fit_with_loss(self.problem, request, session)
-        return replace(fit, notes=with_contradiction_first((self.reason, *fit.notes)))
+        return replace(fit, notes=with_contradiction_first((self.reason, *map(with_chosen_rank, fit.notes))))
 
     def __repr__(self) -> str:
         tried = counted(len(self.rows), "candidate")

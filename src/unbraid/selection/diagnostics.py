@@ -18,7 +18,8 @@ from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
-from unbraid.results.carrying import carrying, chooses_smoothing, name_superfluous, some_branches, superfluous
+from unbraid.results.advice import ending_as_low, match_of, on_idle, on_starts
+from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.smoothing import Smoothing, freedom_number
@@ -37,10 +38,10 @@ EXPLAINED = 5.0
 """An error in %, of the worst output or of the slopes, from which on a smaller rank is no advice."""
 TWICE = 2.0
 """A share from which on its number says nothing but that branches cancel."""
-AS_LOW, ZERO = 1.05, 1e-20
-"""Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
-SAME = 0.99
-"""A factor match score from which on two starts have found the same decoupling."""
+OVER_ALL = 1.005
+"""A share that is printed as more than 100 %."""
+FOLLOWS = 100.0
+"""An error in % from which on a model does not follow the samples at all."""
 
 
 class ParallelPair(NamedTuple):
@@ -81,7 +82,8 @@ class Diagnostics:
         Pairs of branches along about the same direction.
     values, slopes
         The share of the variance of F, and of ‖J‖², that each branch has by itself, (r,), each output in units of its
-        own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1.
+        own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1, and
+        where branches cancel each other in part, one may have more than 1.
     explained
         Whether hardly an error is left, so that a smaller rank may do.
     thinned
@@ -93,6 +95,10 @@ class Diagnostics:
         was open.
     smooth
         Whether the basis chooses its smoothing itself, so that there is no df to be chosen.
+    follows
+        Whether the model follows the samples at all: if so, a branch that is larger than they are is cancelled in part.
+    starts_advice
+        What to make of starts that did not find the same, as notes of the fit have it; None where they did.
     """
 
     rank: int
@@ -109,6 +115,8 @@ class Diagnostics:
     smoothing: Smoothing | None = None
     noise: str | None = None
     smooth: bool = False
+    follows: bool = True
+    starts_advice: str | None = None
 
     @property
     def carrying(self) -> int:
@@ -129,7 +137,8 @@ class Diagnostics:
     @property
     def advice(self) -> tuple[str, ...]:
         """What follows from the diagnostics, in sentences."""
-        return (*on_uniqueness(self), *on_starts(self), *on_branches(self))
+        starts = () if self.starts_advice is None or self.superfluous else (self.starts_advice,)
+        return (*on_uniqueness(self), *starts, *on_branches(self), *on_shares(self))
 
     def __repr__(self) -> str:
         if self.flat is None:
@@ -200,16 +209,19 @@ def examined(
 ) -> Diagnostics:
     """The same for a fitted model, samples and the errors on them, and for the starts it is the best of."""
     at, low, kept = balanced(model, problem), ending_as_low(starts), carrying(model)
+    worst = worst_error(jacobian_error, output_errors)
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, len(kept)),
         flat=flat_directions(problem, some_branches(model, kept)),
-        match=None if len(low) < 2 else float(np.mean([start.match for start in low[1:]])),
+        match=match_of(low),
         compared=len(low),
         parallel=tuple(parallel_pairs(at, kept)),
         values=value_shares(at),
         slopes=slope_shares(at),
-        explained=worst_error(jacobian_error, output_errors) < EXPLAINED,
+        explained=worst < EXPLAINED,
+        follows=worst < FOLLOWS,
+        starts_advice=on_starts(starts),
         superfluous=tuple(superfluous(model)),
         smooth=chooses_smoothing(model),
     )
@@ -278,11 +290,6 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     return Balanced(samples, it, slopes * row_lengths(model.W0 * units.x_scale), values)
 
 
-def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
-    """The finished starts that are as good as the best, which comes first."""
-    return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
-
-
 def value_shares(at: Balanced) -> Array | None:
     """The share of each branch in the variance of the outputs, averaged over them: (r,), or None without values."""
     F = at.samples.F
@@ -335,12 +342,16 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
         )
 
 
-def on_starts(found: Diagnostics) -> Iterator[str]:
-    """Sentences on whether other starts found the same model; nothing where branches were left out later."""
-    if found.match is not None and found.match < SAME and not found.superfluous:
+def on_shares(found: Diagnostics) -> Iterator[str]:
+    """A sentence where branches have more by themselves than there is to explain, as they cancel each other in part."""
+    every = [shares for shares in (found.values, found.slopes) if shares is not None]
+    large = [str(j + 1) for j in np.flatnonzero(np.max(every, axis=0) > OVER_ALL)]
+    if large and found.follows:
+        one = len(large) == 1
+        which = f"Branch {large[0]} has" if one else f"Branches {', '.join(large)} have"
         yield (
-            f"{found.compared} starts ended equally low and differ in what they found (factor match score "
-            f"{found.match:.2f}): do not read much into single branches."
+            f"{which} more than 100 % by {'itself' if one else 'themselves'}: branches cancel each other in part, so "
+            "read their curves together."
         )
 
 
@@ -350,8 +361,7 @@ def on_branches(found: Diagnostics) -> Iterator[str]:
     Or where data do not support all branches.
     """
     if found.superfluous:
-        idle = "its direction means" if len(found.superfluous) == 1 else "their directions mean"
-        yield f"{name_superfluous(found.superfluous)}, and {idle} nothing: rank {found.carrying} is enough."
+        yield on_idle(found.superfluous, found.rank)
     for pair in found.parallel:
         both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
         if pair.cancelling:

@@ -19,6 +19,7 @@ from unbraid.fitting.request import Request
 from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
 from unbraid.methods import Method
+from unbraid.results.advice import with_chosen_rank
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import StrPath
@@ -31,6 +32,9 @@ from unbraid.selection.rule import simplest
 from unbraid.selection.validation import Validation
 from unbraid.selection.words import reason
 from unbraid.solvers.coupling import Coupling
+
+SELECTING = 0.8
+"""The share that is told of a fit, for the selection of its rank."""
 
 
 def select(
@@ -154,13 +158,13 @@ def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:
     """
     half = replace(request, starts=max(1, request.starts // 2))
     samples = screened(problem) if request.loss == "huber" else problem
-    selection = replace(answer(Question.of(Grid(), half), samples, session), problem=problem)
+    selection = replace(answer(Question.of(Grid(), half), samples, session.part(0.0, SELECTING)), problem=problem)
     quick = replace(selection.chosen.fit, status=Status.INTERRUPTED)
-    quick = replace(quick, notes=(selection.reason, *quick.notes))
+    quick = replace(quick, notes=(selection.reason, *map(with_chosen_rank, quick.notes)))
     if selection.interrupted:
         fit = quick
     else:
         best = selection.request(request)
         check_fit(problem, best)
-        fit = attempt(lambda: selection.fit_in(session.anew(), best), lambda: quick)
+        fit = attempt(lambda: selection.fit_in(session.anew().part(SELECTING, 1.0), best), lambda: quick)
     return replace(fit, asked=request, problem=problem, seconds=session.seconds())

@@ -20,6 +20,7 @@ from unbraid.fitting.fit_rank import check_fit, fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import fit_with_loss, screened
 from unbraid.fitting.session import CUTS, Session, session_elsewhere
+from unbraid.results.advice import with_chosen_rank
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -37,6 +38,8 @@ WORTH = 0.01
 """By how much a branch has to lower the score, the logarithm of a variance, to be worth having."""
 AGREEING = 2
 """Starts that found the directions of the best fit of the path, from which on they are not searched for again."""
+PATH_SHARE, SLOWER = 0.9, 0.7
+"""The share of a fit that is told for the path of ranks; of what is left of it, each rank leaves this much."""
 LEFT = 0.2
 """Share of the numbers that have to be left over by the freedom of a fit that is called exact."""
 
@@ -78,8 +81,10 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         branches = max(supported_rank(best), 1)
         final = replace(request, rank=branches)
         check_fit(problem, final)
-        best = fit_unless_interrupted(partial(fit_with_loss, problem, final, session.anew()), best)
-    notes = with_contradiction_first((reason_for(best, rank, rank == most_branches(problem)), *best.notes))
+        last = session.anew().part(PATH_SHARE, 1.0)
+        best = fit_unless_interrupted(partial(fit_with_loss, problem, final, last), best)
+    why = reason_for(best, rank, rank == most_branches(problem))
+    notes = with_contradiction_first((why, *map(with_chosen_rank, best.notes)))
     return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
 
 
@@ -87,7 +92,7 @@ def climb(problem: Problem, request: Request, rngs: Sequence[np.random.Generator
     """Rank after rank, each with a generator of its own."""
     ladder = Ladder()
     for rank, rng in enumerate(rngs, 1):
-        own = replace(session.anew(), rng=rng)
+        own = replace(session.anew(), rng=rng).part(*share_of_rank(rank), rank)
         fit = fit_unless_interrupted(
             partial(fit_rank, problem, replace(request, rank=rank), own, fewer=False), ladder.best
         )
@@ -127,8 +132,15 @@ def climb_with_helpers(
 def fit_elsewhere(problem: Problem, request: Request, rng: np.random.Generator) -> Fit:
     """One rank of the path wherever there is a worker, which may be this process: both see a copy of the generator."""
     with single_blas_thread():
-        session = replace(session_elsewhere(time.time()), rng=deepcopy(rng))
+        rank = request.rank_used
+        session = replace(session_elsewhere(time.time()), rng=deepcopy(rng)).part(*share_of_rank(rank), rank)
         return fit_rank(problem, request, session, fewer=False)
+
+
+def share_of_rank(rank: int) -> tuple[float, float]:
+    """From where to where a rank of the path takes the share that is told: nobody knows how many there will be."""
+    low, high = (PATH_SHARE * (1.0 - SLOWER**passed) for passed in (rank - 1, rank))
+    return low, high
 
 
 def supported_rank(fit: Fit) -> int:

@@ -73,9 +73,8 @@ def systems() -> dict[str, System]:
 
 
 def contenders() -> dict[str, Contender]:
-    """All contenders by name, in alphabetical order."""
-    found = {one.name: one for module in modules("contenders") for one in module.CONTENDERS}
-    return dict(sorted(found.items()))
+    """All contenders by name, in the order of their files, and within one in that of its list."""
+    return {one.name: one for module in modules("contenders") for one in module.CONTENDERS}
 
 
 def source_of(folder: Folder, name: str) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from unbraid.data.checks import counted
+from unbraid.kernels.arrays import Array
 from unbraid.studies.comparison.cells import FRESH, TRAINING
 from unbraid.studies.comparison.entries import contenders, systems
 from unbraid.studies.comparison.figures import comparison_figure, noise_words
@@ -34,13 +36,12 @@ def comparison_page(rows: Rows, command: str) -> str:
     runs = 1 + max(row["run"] for row in rows)
     parts = [
         "# Methods side by side",
-        f"unbraid {__version__}, {runs} draws a cell, {TRAINING} samples to fit and {FRESH} fresh ones to test. "
-        f"Made by `{command}`.",
+        f"unbraid {__version__}, {counted(runs, 'draw')} a cell, {TRAINING} samples to fit and {FRESH} fresh ones to "
+        f"test. Made by `{command}`.",
         "Noise is a share of the spread of each output and of the size of its slopes; fresh points have none. Errors "
-        "are those of the worst output on fresh points, in %: median over the draws, and the worst draw. In the figure "
-        "marks are medians, bars reach from the best draw to the worst, and the dotted line is 1 %. Polynomials get "
-        "the degree and splines the df that belong to the system, all methods its rank; random starts are 16, for "
-        "Decuyper 2022 two.",
+        f"are those of the worst output on fresh points, in %{over_draws(runs)}, and the dotted line is 1 %. "
+        "Polynomials get the degree and splines the df that belong to the system, all methods its rank; random starts "
+        "are 16, for Decuyper 2022 two.",
         "![Errors on fresh points](compare.svg)",
     ]
     for noise in distinct(rows, "noise"):
@@ -54,21 +55,37 @@ def comparison_page(rows: Rows, command: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def over_draws(runs: int) -> str:
+    """What tables and figure show of so many draws."""
+    if runs == 1:
+        return ". In the figure a mark is a draw"
+    return (
+        ": median over the draws, and in brackets the worst draw. In the figure marks are medians, bars reach from the "
+        "best draw to the worst"
+    )
+
+
 def errors_table(rows: Rows, noise: float) -> str:
     """Median and worst error on fresh points, a row a system and a column a contender; the best median is bold."""
     methods, table = distinct_names(rows, "contender"), []
     for system in distinct_names(rows, "system"):
         errors = [values(rows, "fresh_error", system=system, noise=noise, contender=one) for one in methods]
         best = min(float(np.median(error)) for error in errors)
-        entries = [error_entry(float(np.median(error)), float(error.max()), best) for error in errors]
+        entries = [error_entry(error, best) for error in errors]
         table.append([systems()[system].title, *entries])
     return markdown_table(["system", *(contenders()[one].title for one in methods)], table)
 
 
-def error_entry(median: float, worst: float, best: float) -> str:
-    """The median and the worst error, '**0.12** (0.3)'; bold if it is the best, or within 5 % of it."""
-    shown = f"{median:.2g}" if median < 99.5 else f"{median:.0f}"
-    return f"{f'**{shown}**' if median <= 1.05 * best else shown} ({worst:.2g})"
+def error_entry(errors: Array, best: float) -> str:
+    """The median of errors (draws,) and the worst, '**0.12** (0.3)'; of one draw its error. Bold: best within 5 %."""
+    median = float(np.median(errors))
+    shown = f"**{percents(median)}**" if median <= 1.05 * best else percents(median)
+    return shown if len(errors) == 1 else f"{shown} ({percents(float(errors.max()))})"
+
+
+def percents(error: float) -> str:
+    """An error in %, to two digits, and no power of ten where it is large."""
+    return f"{error:.2g}" if error < 99.5 else f"{error:.0f}"
 
 
 def details_table(rows: Rows) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unbraid.data.checks import counted
 from unbraid.studies.reproduction.claims import (
     Verdict,
     certified_counts,
@@ -15,7 +16,7 @@ from unbraid.studies.reproduction.claims import (
     trig_verdicts,
     worse_output,
 )
-from unbraid.studies.reproduction.figures import monotone_figure, trig_figure
+from unbraid.studies.reproduction.figures import FEWEST, monotone_figure, trig_figure
 from unbraid.studies.reproduction.readings import VARIANTS, Readings
 from unbraid.studies.tables import distinct, markdown_table, values, write_bytes, write_csv, write_figure
 from unbraid.studies.tasks import Rows
@@ -67,11 +68,12 @@ def table_1(rows: Rows) -> Rows:
 
 def reproduction_page(results: Reproduction) -> str:
     """The summary page in Markdown: each claim of the paper beside what was measured."""
+    runs = counted(results.runs, "run")
     parts = [
         "# The paper's experiments, run again",
-        f"unbraid {__version__}, {results.runs} runs a cell, seed {results.seed}. Made by `{results.command}`.",
+        f"unbraid {__version__}, {runs} a cell, seed {results.seed}. Made by `{results.command}`.",
         "Every verdict below is computed from the numbers in the CSV files, by the rule in its row."
-        + (f" With only {results.runs} runs a cell, they are rough." if results.runs < 10 else ""),
+        + (f" With only {runs} a cell, they are rough." if results.runs < 10 else ""),
     ]
     if results.trig:
         parts += ["## f_trig", claims_table(trig_verdicts(results.trig)), trig_section(results)]
@@ -108,12 +110,17 @@ def trig_section(results: Reproduction) -> str:
     return "\n\n".join(
         [
             "![Error(J) and output errors over df](figure2.svg)",
-            "Polynomials of degree 10 through the branches, as in the paper; outliers are not drawn. The splines "
+            f"Polynomials of degree 10 through the branches, as in the paper; {drawn_words(results.runs)}. The splines "
             "themselves: [figure2-splines.svg](figure2-splines.svg). Median over the runs of the worse output's error, "
             "in %, polynomials put through the branches:",
             markdown_table(["variant", "d", *(f"df {df}" for df in dfs)], table),
         ]
     )
+
+
+def drawn_words(runs: int) -> str:
+    """What the figures draw of so many runs."""
+    return "outliers are not drawn" if runs >= FEWEST else "every dot is a run"
 
 
 def monotone_section(results: Reproduction) -> str:

@@ -1,4 +1,7 @@
-"""The methods of papers with their authors' settings: 16 random starts, or two where a sweep is expensive."""
+"""The methods of papers with their authors' settings: 16 random starts, or two where a sweep is expensive.
+
+Tables and figures have them in this order.
+"""
 
 from collections.abc import Callable
 
@@ -32,9 +35,9 @@ def polygons(system: System) -> PiecewiseLinear:
 
 
 CONTENDERS = [
-    Contender("decuyper2022", "Decuyper 2022", fitting(methods.decuyper2022(), polynomials, starts=2)),
     Contender("dejonghe2025", "De Jonghe 2025", fitting(methods.dejonghe2025(), cubic_splines)),
-    Contender("dreesen2015", "Dreesen 2015", fitting(methods.dreesen2015(), polynomials)),
     Contender("hollander2017", "Hollander 2017", fitting(methods.hollander2017(), polynomials)),
+    Contender("dreesen2015", "Dreesen 2015", fitting(methods.dreesen2015(), polynomials)),
     Contender("zniyed2021", "Zniyed 2021", fitting(methods.zniyed2021(), polygons)),
+    Contender("decuyper2022", "Decuyper 2022", fitting(methods.decuyper2022(), polynomials, starts=2)),
 ]

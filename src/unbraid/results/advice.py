@@ -1,0 +1,143 @@
+"""The advice that notes, `diagnose` and reports give: one sentence for one matter, and none against another.
+
+Each function is about one matter, and says what to do about it, or nothing. Whoever shows advice takes it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unbraid.data.checks import counted
+from unbraid.results.carrying import name_superfluous
+from unbraid.results.fit import AGREEING, StartSummary
+
+AS_LOW, ZERO = 1.05, 1e-20
+"""Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
+SAME = 0.99
+"""A factor match score from which on two starts have found the same decoupling."""
+LEFT_BY_SHAPE = 10.0
+"""An error in % from which on a shape that was asked for is worth a second look."""
+FEW_NUMBERS = "so small errors on the samples say little about new points"
+"""What a note says where unknowns are many for the samples: no larger rank is advised then."""
+
+
+# Starts.
+
+
+def ending_as_low(starts: Sequence[StartSummary]) -> list[StartSummary]:
+    """The finished starts that are as good as the best, which comes first."""
+    return [start for start in starts if start.finished and start.objective <= max(AS_LOW * starts[0].objective, ZERO)]
+
+
+def match_of(low: Sequence[StartSummary]) -> float | None:
+    """The mean factor match score of starts that ended as low, the best one first, with that; None: it is alone."""
+    return None if len(low) < 2 else float(np.mean([start.match for start in low[1:]]))
+
+
+def on_starts(starts: Sequence[StartSummary]) -> str | None:
+    """What to make of starts that did not find the same; None where they did, or where there is nothing to compare."""
+    finished, low = [start for start in starts if start.finished], ending_as_low(starts)
+    agreeing, match = sum(start.angle <= AGREEING for start in finished), match_of(low)
+    few = len(finished) >= 2 and agreeing <= max(1, len(finished) // 4)
+    only = f"Only {agreeing} of {len(finished)} finished starts found these directions"
+    if match is not None and match < SAME:
+        differ = (
+            f"{len(low)} starts ended equally low and differ in what they found (factor match score {match:.2f}): do "
+            "not read much into single branches."
+        )
+        return f"{only}. {differ}" if few else differ
+    if not few:
+        return None
+    if match is None:
+        return f"{only}, and no other ended as low: more starts may find a better model."
+    return f"{only}, though {counted(len(low), 'start')} ended equally low: small branches may look elsewhere as well."
+
+
+# Branches that carry nothing.
+
+
+def on_left_out(which: Sequence[int], rank: int) -> str:
+    """What a fit of a rank says of the branches, from 0, that it left out."""
+    left = rank - len(which)
+    others = "the other was" if len(which) == 1 else "the others were"
+    return (
+        f"{name_superfluous(which)}: the data support {left} of {rank} branches, and {others} left out. "
+        f"rank={left} is enough."
+    )
+
+
+def on_idle(which: Sequence[int], rank: int) -> str:
+    """What to make of the branches, from 0, of a model of a rank that carry nothing, whatever the reason is."""
+    idle = "its direction means" if len(which) == 1 else "their directions mean"
+    return f"{name_superfluous(which)}, and {idle} nothing: rank {rank - len(which)} is enough."
+
+
+# Errors that are left.
+
+
+def on_shape(error: float) -> str | None:
+    """What to do about an error in % that is left where a shape was asked for; None where it is small."""
+    if not error > LEFT_BY_SHAPE:
+        return None
+    return (
+        f"A shape was asked for, and an error of {error:.2g} % is left: fit without `constraint` and compare. Where "
+        "the error falls much, the samples contradict the shape."
+    )
+
+
+def on_few_numbers(unknowns: int, numbers: int, chosen: bool, smooth: bool) -> str:
+    """What to do about too few numbers for so many unknowns, or degrees of freedom where smoothing was `chosen`.
+
+    `smooth`: the basis chooses its smoothing itself, so that there is no df to be chosen.
+    """
+    used = "degrees of freedom in use" if chosen else "unknowns"
+    smaller = "fewer branches" if smooth else "a smaller df, fewer branches,"
+    return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {smaller} or more samples."
+
+
+def what_may_explain(left_out: bool, few: bool, smooth: bool) -> str:
+    """What may help a model that explains little.
+
+    No larger rank where data did not support the one there was, or are too few as it is.
+    """
+    if left_out or few:
+        return "where that is not noise, try more samples or more starts."
+    return "where that is not noise, try a larger rank, or more starts." if smooth else LARGER_OR_DF
+
+
+LARGER_OR_DF = "try a larger rank or df, or more starts."
+
+
+def on_error_left(left: str, larger: Sequence[str], smooth: bool, compared: bool) -> str:
+    """What to do about an error, which the sentence `left` tells; `larger` is what may lower it, if anything.
+
+    `smooth`: the basis chooses its smoothing itself. `compared`: ranks may still be compared on held-out samples.
+    """
+    if not larger:
+        return f"{left} Where the samples are noisy, that may be the noise; where they are exact, take more of them."
+    held_out = " (`ub.select` compares ranks on held-out samples)" if compared else ""
+    least = "" if smooth else ": `basis=ub.SmoothingSpline()` follows it least"
+    return (
+        f"{left} Where the samples are exact, try {' or '.join(larger)}{held_out}; where they are noisy, that may be "
+        f"the noise{least}."
+    )
+
+
+def with_chosen_rank(note: str) -> str:
+    """A note on a fit whose rank was chosen from the data: no other rank is advised in it.
+
+    Examples
+    --------
+    >>> with_chosen_rank("The model explains little of y: where that is not noise, try a larger rank, or more starts.")
+    'The model explains little of y: where that is not noise, try more samples or more starts.'
+    """
+    for said, instead in (
+        ("try a larger rank, or more starts.", "try more samples or more starts."),
+        (LARGER_OR_DF, "try a larger df, more samples or more starts."),
+        ("use fewer branches or more samples.", "use more samples."),
+        ("use a smaller df, fewer branches, or more samples.", "use a smaller df or more samples."),
+    ):
+        note = note.replace(said, instead)
+    return note
