@@ -107,9 +107,8 @@ def test_the_house_names_every_room_and_nothing_else() -> None:
 
 def test_hints_on_installing_are_in_one_place() -> None:
     """What works is a clone: `install_hint` of `errors` says how."""
-    waiting = {"reading", "data"}
     told = [path for path in FILES if "pip install" in path.read_text(encoding="utf-8")]
-    assert {path.name for path in told if not waiting & set(path.parts)} == {"errors.py"}
+    assert {path.name for path in told} == {"errors.py"}
 
 
 def test_no_room_is_crowded() -> None:

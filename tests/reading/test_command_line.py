@@ -144,7 +144,7 @@ def test_misuse_is_one_sentence(folder: Path) -> None:
 def test_a_missing_package_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TABLES["samples.parquet"](Path("data.parquet"), arrays())
     monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    assert "pip install 'unbraid[files]'" in refusal(fit("data.parquet", *COLUMNS))
+    assert 'pip install -e ".[files]"' in refusal(fit("data.parquet", *COLUMNS))
 
 
 def test_no_input_is_overwritten(folder: Path) -> None:

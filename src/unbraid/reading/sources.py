@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from unbraid.data.checks import MASK
-from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError
+from unbraid.errors import DataError, FileError, MissingDependencyError, UnbraidError, install_hint
 from unbraid.kernels.arrays import Array, Shape
 from unbraid.reading.cells import Cells
 from unbraid.runtime.progress import Callback
@@ -238,7 +238,7 @@ def need(package: str, kind: str) -> None:
     """Raise a sentence with advice where an optional package is missing."""
     if find_spec(package) is None:
         raise MissingDependencyError(
-            f"{kind} need {package}, which is not installed: pip install 'unbraid[files]', or save the data as .npz."
+            f"{kind} need {package}, which is not installed: {install_hint('files')}, or save the data as .npz."
         )
 
 

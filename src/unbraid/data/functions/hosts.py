@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import MissingDependencyError
+from unbraid.errors import MissingDependencyError, install_hint
 
 Function = Callable[[Any], Any]
 Numbers = npt.NDArray[Any]
@@ -94,7 +94,7 @@ def hosts_for(
     """
     if framework is not None and find_spec(framework) is None:
         raise MissingDependencyError(
-            f'derivatives="{framework}" needs {framework}, which is not installed: pip install "unbraid[{framework}]".'
+            f'derivatives="{framework}" needs {framework}, which is not installed: {install_hint(framework)}.'
         )
     if framework == "torch" or (framework is None and is_module(f)):
         return torch_hosts(f)
