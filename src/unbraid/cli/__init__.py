@@ -22,7 +22,7 @@ Examples:
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid predict model.npz points.npz -o values.npz
 
-Each has a --help. Codes: 0 done, 2 refused, 130 interrupted. docs/command_line.md
+See COMMAND --help, docs/command_line.md. Codes: 2 refused, 130 interrupted.
 """
 """A screen has 24 lines, and this help with the command that asks for it fits."""
 SHELLS = ("bash", "zsh", "fish")
