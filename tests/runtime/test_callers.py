@@ -64,6 +64,7 @@ def test_other_processes_make_the_calls_and_are_kept() -> None:
         assert results(sent, [1.0, 2.0, 3.0], 2) == [2.0, 4.0, 8.0]
         with pytest.raises(TypeError):
             sent("two")
+        assert results(sent, [4.0, 5.0], 2) == [16.0, 32.0]
     assert len([helper for helper in IDLE if helper.there]) >= 2
 
 
@@ -74,6 +75,15 @@ def test_functions_of_a_script_are_sent_where_cloudpickle_is_there() -> None:
     assert sent is not None
     with sent:
         assert results(sent, [1, 2], 2) == [(True, here), (True, 2 * here)]
+
+
+def test_what_fails_elsewhere_is_done_here() -> None:
+    pytest.importorskip("cloudpickle")
+    program = "lambda k: k if __import__('os').getpid() == here else 1 / 0"
+    sent = elsewhere(eval(program, {"here": os.getpid()}), 2)
+    assert sent is not None
+    with sent:
+        assert results(sent, [1, 2, 3], 2) == [1, 2, 3]
 
 
 def test_what_cannot_be_sent_is_called_here() -> None:

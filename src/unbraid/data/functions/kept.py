@@ -122,6 +122,12 @@ class Kept:
             raise answer
         return answer
 
+    def example(self, X: Numbers) -> tuple[Numbers, Numbers]:
+        """A point that is known, none of X if there is such a one, and the answer there."""
+        samples = {key_of(point) for point in X}
+        at = next((at for at, point in enumerate(self.calls.points) if key_of(point) not in samples), 0)
+        return self.calls.points[at], self.calls.answers[at]
+
     def learn(self, facts: Facts) -> None:
         """Keep what was found out about the function."""
         self.calls.facts.update(facts)
