@@ -212,7 +212,9 @@ def test_a_missing_package_is_named(
 ) -> None:
     (tmp_path / name).write_bytes(whole[name])
     monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    with pytest.raises(ub.UnbraidError, match=r"which is not installed: pip install 'unbraid\[files\]'"):
+    with pytest.raises(
+        ub.UnbraidError, match=r'which is not installed: from a clone of unbraid, pip install -e "\.\[files\]"'
+    ):
         read_columns(tmp_path / name)
 
 

@@ -71,11 +71,11 @@ def test_everything_in_the_way_is_told_at_once() -> None:
     said = str(caught.value)
     assert "2 rows of 5 have gaps (by column: b 1, y 1; the first is row 2)" in said
     assert 'pass missing="drop" to leave them out' in said
-    assert "left out for being text: id, kind, remark (pass categories=True to encode them)" in said
+    assert "left out for being text: id, kind, remark (pass categories=True to encode id, kind, remark)" in said
     code = run("fit data.csv --outputs y --rank 1 -o m.npz")
     assert code.exit_code == 2
     assert "add --missing drop to leave them out; left out for being text" in code.stderr
-    assert "(add --categories to encode them)" in code.stderr
+    assert "(add --categories to encode id, kind, remark)" in code.stderr
 
 
 def test_rows_with_gaps_are_left_out_on_request() -> None:
@@ -96,7 +96,7 @@ def test_texts_become_indicators_on_request() -> None:
 def test_a_text_column_that_is_named_is_refused_with_the_cure() -> None:
     with pytest.raises(FileError, match=r"column kind holds texts \(blue, green, red\): pass categories=True"):
         read_problem(table(KEPT), inputs="a,kind", outputs="y", missing="drop")
-    with pytest.raises(FileError, match=r"column kind holds texts \(blue, green, red\): leave it out"):
+    with pytest.raises(FileError, match=r"kind holds texts \(blue, green, red\): outputs, Jacobians and weights are"):
         read_problem(table(KEPT), inputs="a", outputs="kind", missing="drop", categories=True)
 
 
@@ -153,7 +153,7 @@ def test_predict_keeps_rows_with_gaps_and_refuses_what_the_model_does_not_know()
     encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
     points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\n"), 2, encoding=encoding)
     np.testing.assert_array_equal(points.X, [[1.0, 0.0], [2.0, np.nan], [np.nan, 1.0], [4.0, 1.0]])
-    with pytest.raises(FileError, match=r"column kind says green, and the model knows red, blue"):
+    with pytest.raises(FileError, match=r"kind says green \(the first in row 1\), and the model knows red, blue"):
         read_points(table("kind,a\ngreen,1\n"), 2, encoding=encoding)
     with pytest.raises(FileError, match=r"lacks 1 column that the model needs, kind: it holds the columns a, b"):
         read_points(table("a,b\n1,2\n"), 2, encoding=encoding)

@@ -263,7 +263,7 @@ def parquet(columns: dict[str, Any]) -> str:
         ([1.0, None, 3.0], "row 2, column b, is empty"),
         ([1.0, 2.0, float("nan")], "row 3, column b, is nan: repair or remove that row"),
         ([float("inf"), 2.0, 3.0], "row 1, column b, is inf"),
-        (["x", "y", "z"], "column b holds texts (x, y, z): leave it out"),
+        (["x", "y", "z"], "column b holds texts (x, y, z): outputs, Jacobians and weights are numbers"),
         ([[1.0], [2.0], [3.0]], "column b must hold numbers, and its type is list<"),
         ([{"c": 1.0}] * 3, "column b must hold numbers, and its type is struct<"),
     ],

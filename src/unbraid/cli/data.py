@@ -67,6 +67,7 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
             help="What NaN and empty cells are: errors; in outputs and Jacobians (mask) what is not known; or (drop) "
             "reasons to leave those samples out.",
         ),
+        names_option("--exclude", "Columns of a table that are no inputs, where --inputs is left out."),
         click.option(
             "--categories", is_flag=True, help="Columns of texts are inputs as well: indicators of what they say."
         ),

@@ -131,6 +131,7 @@ IN_OPTIONS = {
     re.escape(MASK): "add --missing mask",
     re.escape(DROP): "add --missing drop",
     re.escape(ENCODE): "add --categories",
+    r'use loss="huber"': "use --loss huber",
     r"pass ([FJ])=None": r"leave \1 out",
     r"use Problem\(X, F, J\)": "use --layout samples-first",
     r"give J \(S, n, m\) as well, or let Problem\.from_function.*": "give J as well, or use --method default.",

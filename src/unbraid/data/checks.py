@@ -249,17 +249,3 @@ def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int)
     if len(names) != count:
         raise DataError(f"{argument} must be {count} names, one a column, got {len(names)}.")
     return names
-
-
-def by_name(frame: Any, names: Sequence[str]) -> Any:
-    """The columns of a data frame that have these names, in their order; as it is where its columns have other names.
-
-    A frame that has some of them and lacks others is refused: it would be taken for something else.
-    """
-    columns = list(frame.columns)
-    lacking = [name for name in names if name not in columns]
-    if len(lacking) == len(names):
-        return frame
-    if lacking:
-        raise DataError(f"X lacks the column{'s' if len(lacking) > 1 else ''} {', '.join(map(repr, lacking))}.")
-    return frame[list(names)]

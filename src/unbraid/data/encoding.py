@@ -47,6 +47,16 @@ class EncodedColumn:
         which = np.array([number[text] for text in texts], dtype=np.intp)
         return np.eye(len(self.levels))[which, 1:]
 
+    def numbers(self, given: Iterable[Any]) -> Array:
+        """The inputs (S, k) of what a column of a data frame holds."""
+        if self.levels is None:
+            return np.array(list(given), dtype=np.float64)[:, None]
+        texts = [str(one) for one in given]
+        unknown = self.unknown(texts)
+        if unknown:
+            raise DataError(f"Column {self.name!r} says {unknown[0]!r}, and the model knows {', '.join(self.levels)}.")
+        return self.indicators(texts)
+
     def unknown(self, texts: Sequence[str]) -> list[str]:
         """Texts that are no levels, each once, in the order in which they come."""
         return [text for text in dict.fromkeys(texts) if text not in (self.levels or ())]
@@ -73,6 +83,25 @@ class Encoding:
         """The columns that a table needs to have."""
         return tuple(column.name for column in self.columns)
 
+    def of_labelled(self, given: Any) -> Any:
+        """The inputs in a data frame, (S, m), or in a labelled row, (m,), by their names; as it is where it has others.
+
+        One that has some of the columns and lacks others is refused: it would be taken for something else.
+        """
+        labels = list(given.columns if hasattr(given, "columns") else given.index)
+        names = self.column_names if any(name in labels for name in self.column_names) else self.input_names
+        lacking = [name for name in names if name not in labels]
+        if len(lacking) == len(names):
+            return given
+        if lacking:
+            raise DataError(f"X lacks the column{'s' if len(lacking) > 1 else ''} {', '.join(map(repr, lacking))}.")
+        if names == self.input_names:
+            return given[list(names)]
+        row = not hasattr(given, "columns")
+        parts = [column.numbers([given[column.name]] if row else given[column.name]) for column in self.columns]
+        X = np.hstack(parts)
+        return X[0] if row else X
+
     def as_json(self) -> list[dict[str, Any]]:
         """Lists, texts and None, for a file."""
         return [{"name": one.name, "levels": None if one.levels is None else list(one.levels)} for one in self.columns]
@@ -90,3 +119,8 @@ class Encoding:
                 raise DataError(f"The levels of column {name!r} must be 2 to {MOST_LEVELS} different texts.")
             columns.append(EncodedColumn(name, None if levels is None else tuple(texts)))
         return cls(tuple(columns))
+
+
+def is_labelled(given: Any) -> bool:
+    """Whether something is a data frame, or a row of one, whose entries have names."""
+    return hasattr(given, "columns") or (hasattr(given, "index") and not callable(given.index))

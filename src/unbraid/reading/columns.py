@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from unbraid.data.checks import Missing, check_missing
@@ -36,6 +37,8 @@ class Columns:
     missing
         Whether NaN and empty cells are refused ("error"), stand for what is not known in outputs and Jacobians
         ("mask"), or have their samples left out ("drop").
+    exclude
+        Columns of a table that are no inputs, where `inputs` does not say which are.
     categories
         Whether columns of texts become inputs, as indicators of what they say; else they are left out.
     layout
@@ -49,6 +52,7 @@ class Columns:
     missing: Missing = "error"
     layout: str | None = None
     categories: bool = False
+    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_missing(self.missing)
@@ -97,7 +101,9 @@ def match_columns(table: Table, part: str, option: str) -> Sequence[str]:
         if first in table.columns or last in table.columns:
             absent, does = (last, "ends") if first in table.columns else (first, "begins")
             said = f"{clean_name(absent) or '(no name)'}, with which the range {clean_name(part)} of `{option}` {does}"
-    raise FileError(f"{table.path} has no column {said}: it holds {table.holds()}.")
+    near = [clean_name(name) for name in get_close_matches(part, table.columns, 1)]
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise FileError(f"{table.path} has no column {said}: it holds {table.holds()}.{meant}")
 
 
 def column_range(table: Table, first: str, last: str, option: str) -> Sequence[str]:

@@ -32,6 +32,7 @@ def read_problem(
     weights: str | None = None,
     missing: Missing = "error",
     categories: bool = False,
+    exclude: Names = (),
 ) -> Samples:
     r"""The samples in a file: `.npz`, `.mat`, Octave's text, HDF5, `.csv`, Parquet, or a folder of `.npy` files.
 
@@ -57,6 +58,8 @@ def read_problem(
     categories
         Whether columns of texts in a table become inputs, as indicators of what they say (`unbraid.data.encoding`).
         The problem, and models that are fitted to it, remember how.
+    exclude
+        Columns of a table that are no inputs, where `inputs` does not say which are.
 
     Examples
     --------
@@ -69,7 +72,7 @@ def read_problem(
     Problem(S=2 samples, m=2 inputs, n=1 output, values only)
     """
     names = several(inputs), several(outputs), several(jacobians)
-    return read_samples(path, Columns(*names, weights, missing, layout, categories), callback)
+    return read_samples(path, Columns(*names, weights, missing, layout, categories, several(exclude)), callback)
 
 
 def read_samples(path: StrPath, columns: Columns, callback: Callback | None = None) -> Samples:

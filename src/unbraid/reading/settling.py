@@ -67,7 +67,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if not inputs:
         raise FileError(f"{path} has no column of numbers that could be an input: name them with `inputs`.")
     chosen = [*inputs, *(by_name[name] for name in wanted.others)]
-    texts = [one for one in inputs if one.of_texts and wanted.categories]
+    texts = [one for one in inputs if one.of_texts and wanted.categories and not one.has_decimal_commas]
     numbers = [one for one in chosen if not any(one is text for text in texts)]
     problems = [*in_words(numbers, wanted), *strange_texts(texts)]
     keep = rows_to_keep(numbers, texts, wanted)
@@ -94,11 +94,11 @@ def count_strange(cells: Sequence[Cells]) -> int:
 def leave_out(inputs: Sequence[Cells], wanted: Wanted, told: list[str]) -> list[Cells]:
     """The columns that can be inputs, where none were named; what becomes of the others is told."""
     empty = [one for one in inputs if one.empty]
-    texts = [one for one in inputs if one.of_texts and not one.empty]
-    encodable = [one for one in texts if wanted.categories and 2 <= len(one.levels) <= MOST_LEVELS]
-    away = [one for one in texts if not any(one is other for other in encodable)]
+    texts = [one for one in inputs if one.of_texts and not one.empty and not one.has_decimal_commas]
+    encodable = [one for one in texts if 2 <= len(one.levels) <= MOST_LEVELS]
+    away = texts if not wanted.categories else [one for one in texts if not any(one is other for other in encodable)]
     if away:
-        advice = "" if wanted.categories else f" ({ENCODE} to encode {'it' if len(away) == 1 else 'them'})"
+        advice = "" if wanted.categories or not encodable else f" ({ENCODE} to encode {listed(encodable)})"
         told.append(f"left out for being text: {listed(away)}{advice}")
     if empty:
         told.append(f"left out for being empty: {listed(empty)}")
@@ -115,6 +115,7 @@ def in_words(numbers: Sequence[Cells], wanted: Wanted) -> list[str]:
             levels = len(one.levels)
             encodable = one.name in wanted.inputs and 2 <= levels <= MOST_LEVELS
             cure = f"{ENCODE} to make indicators of it" if encodable else "leave it out"
+            cure = "outputs, Jacobians and weights are numbers" if one.name not in wanted.inputs else cure
             cure = "write decimal points, not commas" if one.has_decimal_commas else cure
             problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {cure}")
         elif one.texts and wanted.missing != "drop":
@@ -165,6 +166,7 @@ def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Want
     cells = name_list((f"{quoted_name(name)} {count}" for name, count in counts.items()), len(counts))
     only_outputs = all(name in wanted.gappy for name in counts)
     mask = f", or {MASK} where that stands for what is not known" if only_outputs else ""
+    mask = ", since inputs and weights have to be known" if wanted.missing == "mask" else mask
     return [
         f"{counted(int(rows.sum()), 'row')} of {len(rows)} {'has' if rows.sum() == 1 else 'have'} gaps (by column: "
         f"{cells}; the first is row {first_row(rows)}): {DROP} to leave them out{mask}"

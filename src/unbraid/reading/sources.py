@@ -27,6 +27,8 @@ from unbraid.reading.cells import Cells
 from unbraid.runtime.progress import Callback
 from unbraid.runtime.text import MOST_NAMES, clean_name, name_list, printable, quoted_name
 
+MOST_COLUMNS = 40
+"""Columns of a table that are listed."""
 UNDECODED = re.compile("[\udc80-\udcff]")
 """Characters that stand for bytes which are no text."""
 DEEPEST = 16
@@ -228,7 +230,8 @@ class Table(ABC):
     def holds(self) -> str:
         """What the file holds, in a few words: the names of its columns."""
         names = (quoted_name(name) or "(no name)" for name in self.columns)
-        held = f"the column{'s' if len(self.columns) > 1 else ''} {name_list(names, len(self.columns))}"
+        listed = name_list(names, len(self.columns), MOST_COLUMNS)
+        held = f"the column{'s' if len(self.columns) > 1 else ''} {listed}"
         if any(UNDECODED.search(name) for name in self.columns):
             return f"{held}. Its names are not in UTF-8, so that some letters cannot be read: save it as UTF-8"
         return held

@@ -39,7 +39,7 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
         raise FileError(
             f"{table.path}: `weights` names {len(w)} columns, {name_list(map(quoted_name, w), len(w))}: name one."
         )
-    x = x or others_than(table, (*f, *w))
+    x = x or others_than(table, (*f, *w, *choose(table, columns.exclude, "exclude")))
     j = choose_jacobians(table, columns.jacobians, x, f)
     check_distinct(table, (*x, *f, *j, *w))
     wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, columns.missing, columns.categories)
@@ -138,7 +138,11 @@ def encoded_points(table: Table, x: Sequence[str], encoding: Encoding, callback:
         if unknown:
             known = name_list(map(quoted_name, column.levels or ()), len(column.levels or ()))
             said = name_list(map(quoted_name, unknown), len(unknown))
-            problems.append(f"column {quoted_name(one.name)} says {said}, and the model knows {known}")
+            row = next(row for row, text in one.texts.items() if text in unknown) + 1
+            problems.append(
+                f"column {quoted_name(one.name)} says {said} (the first in row {row}), and the model knows {known}: "
+                f"repair or remove such rows"
+            )
         if not problems:
             parts.append(points_of(column, one))
     if problems:

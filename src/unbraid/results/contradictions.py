@@ -20,6 +20,7 @@ from unbraid.data.looking.neighbours import (
     describe_disorder,
     describe_factor,
     describe_mending,
+    describe_output_signs,
     describe_units,
     describe_zeros,
     told,
@@ -47,6 +48,8 @@ def describe_contradiction(problem: Problem, model: DecoupledModel) -> str | Non
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # infinite sums tell nothing, and accuse nobody
         sizes = compare_sizes(F[:, varying], model(X)[:, varying], J[:, varying], model.jacobian(X)[:, varying])
         near = Neighbours.of(X, F, J)
+        if (signs := describe_output_signs(near)) is not None:
+            return signs
         if sizes.fitted:
             return describe_mending(near) or describe_sizes(sizes, np.flatnonzero(varying)) or describe_units(near)
         return describe_mending(near) or describe_units(near) or describe_factor(near) or describe_disorder(near, J)

@@ -232,6 +232,7 @@ def given_problem(fit: Fit, problem: Problem | None = None) -> Problem:
     return problem
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of a model that has lost its way errors are infinite
 def errors_on(problem: Problem, model: DecoupledModel) -> tuple[float | None, Array | None]:
     """Error(J) and the output errors of a model on samples, in blocks: no second J is ever built.
 

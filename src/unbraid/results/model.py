@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import as_names, by_name, check_finite, check_known, counted, numbers, read_only, real_array
-from unbraid.data.encoding import Encoding
+from unbraid.data.checks import as_names, check_finite, check_known, counted, numbers, read_only, real_array
+from unbraid.data.encoding import Encoding, is_labelled
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
@@ -183,8 +183,8 @@ class DecoupledModel:
 
     def _points(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """X as an array (S, m) or (m,) of real numbers of any type, or an error that says what it is instead."""
-        if self.input_names is not None and hasattr(X, "columns"):
-            X = by_name(X, self.input_names)
+        if self.columns is not None and is_labelled(X):
+            X = self.columns.of_labelled(X)
         points = X if type(X) is np.ndarray and X.dtype == np.float64 else real_array("X", X)
         if points.ndim > 2 or points.shape[-1] != self.m:
             raise DataError(f"X must be (S, {self.m}) or a single point ({self.m},), got shape {points.shape}.")

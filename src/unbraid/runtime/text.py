@@ -47,7 +47,7 @@ def quoted_name(name: str) -> str:
     return f'"{clean_name(name)}"' if "," in name or " " in name else clean_name(name)
 
 
-def name_list(names: Iterable[str], count: int) -> str:
+def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES) -> str:
     """The first few of `count` texts, with commas between them, and how many more there are.
 
     Examples
@@ -57,5 +57,5 @@ def name_list(names: Iterable[str], count: int) -> str:
     >>> name_list((f"x{i}" for i in range(1000)), 1000)
     'x0, x1, x2, x3, x4, x5, x6, x7 and 992 more'
     """
-    more = f" and {count - MOST_NAMES} more" if count > MOST_NAMES else ""
-    return ", ".join(islice(names, MOST_NAMES)) + more
+    more = f" and {count - most} more" if count > most else ""
+    return ", ".join(islice(names, most)) + more

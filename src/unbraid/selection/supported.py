@@ -85,7 +85,8 @@ def fit_supported_rank(problem: Problem, request: Request, session: Session) -> 
         best = fit_unless_interrupted(partial(fit_with_loss, problem, final, last), best)
     why = reason_for(best, rank, rank == most_branches(problem))
     notes = with_contradiction_first((why, *map(with_chosen_rank, best.notes)))
-    return replace(best, notes=notes, problem=problem, asked=request, seconds=session.seconds())
+    weighted = best.problem if request.loss == "huber" else problem  # by the weights that samples got
+    return replace(best, notes=notes, problem=weighted, asked=request, seconds=session.seconds())
 
 
 def climb(problem: Problem, request: Request, rngs: Sequence[np.random.Generator], session: Session) -> Ladder:

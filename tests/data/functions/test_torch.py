@@ -337,5 +337,5 @@ def test_numpy_functions_do_not_import_torch() -> None:
 @pytest.mark.parametrize("framework", ["torch", "jax"])
 def test_a_framework_that_is_not_installed_is_named(framework: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbraid.data.functions.hosts.find_spec", lambda name: None)
-    with pytest.raises(ub.UnbraidError, match=rf'pip install "unbraid\[{framework}\]"'):
+    with pytest.raises(ub.UnbraidError, match=rf'pip install -e "\.\[{framework}\]"'):
         ub.Problem.from_function(np.sin, X, derivatives=framework)

@@ -16,8 +16,8 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.runtime.text import name_list, quoted_name
 
 Kind = Literal[
-    "constant", "nearly constant", "collinear", "nearly collinear", "duplicates", "repeated points", "outliers",
-    "heavy tails", "discrete", "missing", "few samples", "contradiction",
+    "constant", "nearly constant", "collinear", "nearly collinear", "row numbers", "duplicates", "repeated points",
+    "outliers", "heavy tails", "discrete", "missing", "few samples", "contradiction",
 ]  # fmt: skip
 """What can be odd."""
 LINE = 100
@@ -99,6 +99,7 @@ def look_at(problem: Problem) -> Look:
     findings += find_far(X, inputs, "Input")
     findings += find_far(np.asarray(some.F), outputs, "Output") if some.F is not None else []
     numbers = [k for k, name in enumerate(inputs) if some.encoding is None or name in some.encoding.column_names]
+    findings += find_row_numbers(X, inputs)
     findings += find_discrete(X[:, numbers], [inputs[k] for k in numbers])  # indicators are meant to be so
     findings += [*find_few(problem), *find_contradiction(some)]
     return Look(repr(problem), tuple(findings))
@@ -225,7 +226,7 @@ def find_repeated(problem: Problem, X: Array) -> Iterator[Finding]:
             "repeated points",
             (),
             f"{counted(int(several.sum()), 'point')} {'has' if several.sum() == 1 else 'have'} several samples with "
-            f"different values: noise of about {', '.join(f'{one:.2g}' for one in share[:6])} % of the spread.",
+            f"different values: noise of about {', '.join(f'{one:.3g}' for one in share[:6])} % of the spread.",
             "No model can be closer to the samples than that.",
             matters=False,
         )
@@ -254,6 +255,16 @@ def find_far(columns: Array, names: Sequence[str], what: str) -> Iterator[Findin
                 matters=False,
             )
         else:
+            if len(np.unique(columns[far, k])) == 1:
+                yield Finding(
+                    "outliers",
+                    (name,),
+                    f"{what} {quoted_name(name)} is exactly {columns[worst, k]:.6g} in {counted(len(far), 'sample')}, "
+                    "far from all other values.",
+                    "If that is a code for what is missing, write NaN there, or leave those samples out.",
+                    matters=False,
+                )
+                continue
             log = f" Its logarithm may be the better {what.lower()}." if values.min() > 0.0 else ""
             yield Finding(
                 "heavy tails",
@@ -279,6 +290,21 @@ def find_discrete(X: Array, names: Sequence[str]) -> Iterator[Finding]:
             "What the model does between them is a guess.",
             matters=False,
         )
+
+
+def find_row_numbers(X: Array, names: Sequence[str]) -> Iterator[Finding]:
+    """Inputs that only count the samples, beside others."""
+    steps = np.diff(X, axis=0)
+    for k, name in enumerate(names):
+        whole = X.shape[1] > 1 and len(X) > FEW_VALUES and bool(np.all(X[:, k] == np.round(X[:, k])))
+        if whole and np.all(steps[:, k] == steps[0, k]) and steps[0, k] != 0.0:
+            yield Finding(
+                "row numbers",
+                (name,),
+                f"The input {quoted_name(name)} counts the samples, from {X[0, k]:.6g} to {X[-1, k]:.6g}.",
+                "Leave it out, unless it is time and new samples come later.",
+                matters=False,
+            )
 
 
 def find_missing(problem: Problem, outputs: Sequence[str]) -> Iterator[Finding]:

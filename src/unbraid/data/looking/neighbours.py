@@ -25,6 +25,8 @@ CONTRADICTION = "F and J contradict each other"
 """How the note begins."""
 MOST_SAMPLES, FEWEST_SAMPLES = 2000, 12
 """How many samples are looked at, and how few say nothing."""
+ENOUGH_SAMPLES = 100
+"""How many samples tell of their order without a model."""
 MOST_ENTRIES = 1 << 16
 """How many entries of Jacobians are looked at, of samples and of pairs of neighbours."""
 MOST_NEIGHBOURS = 8
@@ -39,8 +41,9 @@ FAR_FACTOR, MOST_LEFT = 2.5, 0.5
 """A factor that neighbours at any distance can tell, and what Jacobians may leave unexplained where they have it."""
 LIKE_NEIGHBOURS = 0.85
 """Jacobians that explain this share of the differences between neighbours are not doubted."""
-ORDERED = 0.55
-"""Jacobians leave at most this share of what they leave unexplained in a random order."""
+ORDERED, PLAINLY_ORDERED = 0.55, 0.85
+"""Jacobians leave at most this share of what they leave unexplained in a random order; where no model has failed to fit
+them, the second is enough."""
 NOISES, NEGLIGIBLE = 1.7, 0.01
 """Jacobians may leave so many times the noise unexplained, and this share of the variance."""
 NOISE_NEIGHBOURS = 10
@@ -99,7 +102,10 @@ def describe_by_neighbours(problem: Problem) -> str | None:
         return unfilled
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         near = Neighbours.of(*samples)
-        return describe_mending(near) or describe_units(near) or describe_factor(near)
+        found = describe_output_signs(near) or describe_mending(near) or describe_units(near) or describe_factor(near)
+        if found is not None or len(samples.X) < ENOUGH_SAMPLES:
+            return found
+        return describe_disorder(near, samples.J, PLAINLY_ORDERED)
 
 
 def describe_zeros(F: Array, J: Array) -> str | None:
@@ -209,14 +215,17 @@ def describe_mending(near: Neighbours) -> str | None:
     return told(cause, "") if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
 
 
-def describe_disorder(near: Neighbours, J: Array) -> str | None:
-    """The sentence where Jacobians do not explain how values change between neighbours, and noise does not either."""
+def describe_disorder(near: Neighbours, J: Array, ordered: float = ORDERED) -> str | None:
+    """The sentence where Jacobians do not explain how values change between neighbours, and noise does not either.
+
+    `ordered` is the share that they may leave of what they leave unexplained in a random order.
+    """
     left = near.left(near.slopes)
     if 1.0 - left > LIKE_NEIGHBOURS or left * near.unlike < NOISES * near.noise + NEGLIGIBLE:
         return None
     rng = np.random.default_rng(0)
     by_chance = np.mean([near.left(near.with_slopes(rng.permutation(J))) for _ in range(RANDOM_ORDERS)])
-    if left <= ORDERED * by_chance:
+    if left <= ordered * by_chance:
         return None
     return told(
         "J does not explain how F changes from a sample to its neighbours: its samples are in another order, or the "
@@ -257,11 +266,23 @@ def describe_units(near: Neighbours) -> str | None:
     factor = float(together @ rises) / max(float(together @ together), np.finfo(float).tiny)
     factors = np.linalg.lstsq(parts, rises)[0]
     left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
-    apart = np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)
+    apart = (np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)) | (factors < 0.0)
     if not apart.any() or left > min(GAINED * left_together, UNITS_LEFT * float(rises @ rises)):
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
     return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")
+
+
+def describe_output_signs(near: Neighbours) -> str | None:
+    """The sentence where the slopes of some outputs, but not of all, explain most with the other sign."""
+    expected = near.expected(near.slopes)
+    tiny = np.finfo(float).tiny
+    together, own = np.sum(expected * near.rises, axis=0), np.sum(expected**2, axis=0)
+    explained = together**2 / np.maximum(own * np.sum(near.rises**2, axis=0), tiny)
+    wrong = np.flatnonzero((together < 0.0) & (explained > 1.0 - MOST_LEFT))
+    if not 0 < len(wrong) < len(explained):
+        return None
+    return told("J has the wrong sign", f" in output {', '.join(str(i + 1) for i in wrong[:6])}")
 
 
 def describe_factor(near: Neighbours) -> str | None:

@@ -255,8 +255,12 @@ def begins_with(path: Path, start: bytes) -> bool:
 
 
 def parts_of_solver(solver: object) -> dict[str, object]:
-    """What a solver is made of, by name: samples, basis and so on, which loops refer to and files do not hold."""
-    return {name: part for name, part in vars(solver).items() if hasattr(part, "__dict__")}
+    """What a solver is made of, by name: samples, basis and so on, which loops refer to and files do not hold.
+
+    Of one that drives another solver, the parts of that as well.
+    """
+    parts = {name: part for name, part in vars(solver).items() if hasattr(part, "__dict__")}
+    return {**parts_of_solver(parts["solver"]), **parts} if "solver" in parts else parts
 
 
 def interrupted(result: object) -> bool:
