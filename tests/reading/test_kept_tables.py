@@ -149,6 +149,17 @@ def test_a_table_with_texts_and_gaps_is_fitted_and_predicted_by_name_in_two_comm
     assert np.sqrt(np.mean((F[:, 0] - truth) ** 2)) < 0.1 * truth.std()
 
 
+def test_a_report_finds_the_columns_that_the_model_knows() -> None:
+    table(kept_rows(gaps=0.02))
+    assert run("fit data.csv --outputs y --missing drop --categories --rank 1 -o m.npz").exit_code == 0
+    done = run("report m.npz data.csv --missing drop -o r.html")
+    assert done.exit_code == 0, done.output
+    table("\n".join(row for row in kept_rows(seed=2).splitlines() if "green" not in row) + "\n", "less.csv")
+    assert run("report m.npz less.csv -o r.html").exit_code == 0
+    table(kept_rows(seed=2).replace("green", "pink"), "more.csv")
+    assert "says pink, which the model does not know" in run("report m.npz more.csv -o r.html").stderr
+
+
 def test_predict_keeps_rows_with_gaps_and_refuses_what_the_model_does_not_know() -> None:
     encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
     points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\n"), 2, encoding=encoding)

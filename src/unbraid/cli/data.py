@@ -19,6 +19,7 @@ from unbraid.reading.kinds import FILE_KINDS, TABLE_SUFFIXES, VAGUE_SUFFIX
 from unbraid.reading.layout import LAST, LAYOUTS
 from unbraid.reading.problems import open_source
 from unbraid.reading.sources import Table
+from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
 from unbraid.runtime.text import printable
@@ -54,7 +55,8 @@ def sample_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def function(*, layout: str | None, paper_layout: bool, **others: Any) -> None:
-        named = {field.name: others.pop(field.name) for field in fields(Columns) if field.name != "layout"}
+        options = [field.name for field in fields(Columns) if field.name not in ("layout", "encoding")]
+        named = {name: others.pop(name) for name in options}
         command(columns=Columns(**named, layout=layout_asked_for(layout, paper_layout)), **others)
 
     for add in (
@@ -101,6 +103,18 @@ def ask_for_outputs(data: Path, columns: Columns, silent: bool = False) -> Colum
         click.echo(f"{data} is a table: it holds {printable(source.holds())}.", err=True)
     named = click.prompt("Which of them are outputs (with commas between them)", err=True)
     return replace(columns, outputs=(named,))
+
+
+def columns_of_model(model: DecoupledModel, data: Path, columns: Columns) -> Columns:
+    """What was asked for; of a table whose columns were not named, those that a model knows by name."""
+    if columns.inputs or columns.outputs or model.columns is None or model.output_names is None:
+        return columns
+    with open_source(data, columns) as source:
+        if not isinstance(source, Table):
+            return columns
+    texts = model.encoding is not None or columns.categories
+    x, f = model.columns.column_names, model.output_names
+    return replace(columns, inputs=x, outputs=f, categories=texts, encoding=model.encoding)
 
 
 def layout_asked_for(layout: str | None, paper_layout: bool) -> str | None:

@@ -9,7 +9,7 @@ import click
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import check_apart, named_files, sample_options
+from unbraid.cli.data import check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.errors import file_is_there, in_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.data.checks import counted
@@ -71,14 +71,15 @@ def command(
 ) -> None:
     """Write a page about MODEL, held against the samples in DATA: one HTML file that needs nothing else.
 
-    DATA is read as `unbraid fit` reads it: the samples of the fit, or others. A model file does not tell how the
-    model was found, so the page has nothing on that; that of `unbraid fit --report` has.
+    DATA is read as `unbraid fit` reads it: the samples of the fit, or others; of a table MODEL knows its columns by
+    name. A model file does not tell how the model was found, so the page has nothing on that; that of
+    `unbraid fit --report` has.
     """
     check_report(output, model, data, *named_files(columns))
     loaded = DecoupledModel.load(model)
     shell = this_command("unbraid report", left_out=("as_json",))
     with progress_bar("Reading") as callback:
-        samples = read_samples(data, columns, callback)
+        samples = read_samples(data, columns_of_model(loaded, data, columns), callback)
         subject = write_report(loaded, output, problem=samples.problem, command=shell, callback=callback)
         file_is_there("report", output)
     if as_json:

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from unbraid.data.checks import Missing, check_missing
+from unbraid.data.encoding import Encoding
 from unbraid.errors import FileError, SettingError, shown
 from unbraid.reading.layout import LAYOUTS
 from unbraid.reading.sources import Table
@@ -39,6 +40,8 @@ class Columns:
         ("mask"), or have their samples left out ("drop").
     exclude
         Columns of a table that are no inputs, where `inputs` does not say which are.
+    encoding
+        How texts become inputs, where a model tells it; None: by what the table says.
     categories
         Whether columns of texts become inputs, as indicators of what they say; else they are left out.
     layout
@@ -53,6 +56,7 @@ class Columns:
     layout: str | None = None
     categories: bool = False
     exclude: tuple[str, ...] = ()
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         check_missing(self.missing)

@@ -33,6 +33,7 @@ class Wanted:
     open: bool
     missing: str
     categories: bool
+    encoding: Encoding | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if problems:
         raise FileError(f"{path} cannot be used as it is: {'; '.join([*problems, *told])}.")
     told += [f"{counted(gone, 'row')} with gaps left out"] if gone else []
-    columns = tuple(encoded(one, texts, keep) for one in inputs)
+    columns = tuple(encoded(one, texts, keep, wanted) for one in inputs)
+    check_levels(path, [pair for pair in zip(columns, inputs, strict=True) if pair[0].levels], keep)
     told += [f"{quoted_name(one.name)} as indicators of {one.examples()}" for one in texts]
     X = np.hstack([in_numbers(column, one, keep) for column, one in zip(columns, inputs, strict=True)])
     others = [by_name[name].numbers[keep] for name in wanted.others]
@@ -173,11 +175,24 @@ def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Want
     ]
 
 
-def encoded(one: Cells, texts: Sequence[Cells], keep: BoolArray) -> EncodedColumn:
-    """How a column of inputs is encoded."""
+def encoded(one: Cells, texts: Sequence[Cells], keep: BoolArray, wanted: Wanted) -> EncodedColumn:
+    """How a column of inputs is encoded: as a model tells it, or by what it says."""
     if not any(one is text for text in texts):
         return EncodedColumn(one.name)
+    if wanted.encoding is not None:
+        known = [column for column in wanted.encoding.columns if column.name == one.name and column.levels]
+        if known:
+            return known[0]
     return EncodedColumn.of_texts(one.name, (one.texts[int(row)] for row in np.flatnonzero(keep)))
+
+
+def check_levels(path: Path, texts: Sequence[tuple[EncodedColumn, Cells]], keep: BoolArray) -> None:
+    """Refuse texts that a model does not know, in rows that are kept."""
+    rows = [int(row) for row in np.flatnonzero(keep)]
+    strange = [text for column, one in texts for text in column.unknown([one.texts[row] for row in rows])]
+    if strange:
+        said = name_list(map(quoted_name, strange), len(strange))
+        raise FileError(f"{path} says {said}, which the model does not know: repair or remove such rows.")
 
 
 def in_numbers(column: EncodedColumn, one: Cells, rows: BoolArray) -> Array:

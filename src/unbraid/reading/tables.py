@@ -42,7 +42,8 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
     x = x or others_than(table, (*f, *w, *choose(table, columns.exclude, "exclude")))
     j = choose_jacobians(table, columns.jacobians, x, f)
     check_distinct(table, (*x, *f, *j, *w))
-    wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, columns.missing, columns.categories)
+    gaps = columns.missing, columns.categories, columns.encoding
+    wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, *gaps)
     read = read_wanted(table, wanted, callback)
     x = read.encoding.input_names
     F, J, W = np.split(read.others, np.cumsum([len(f), len(j)]), axis=1)
