@@ -113,6 +113,21 @@ def test_gaps_of_outputs_may_be_masked_beside_texts() -> None:
     assert np.isnan(samples.problem.F[1, 0])  # type: ignore[index]
 
 
+def test_one_gap_is_masked_as_two_are_whatever_word_it_has() -> None:
+    for text in ("a,y\n1,2\n2,NA\n3,4\n", "a,y\n1,2\n2,NA\n3,\n4,1\n"):
+        samples = read_problem(table(text), inputs="a", outputs="y", missing="mask")
+        assert np.isnan(samples.problem.F[1, 0])  # type: ignore[index]
+
+
+def test_a_category_of_which_one_level_is_left_is_left_out() -> None:
+    rows = "1,red,1\n2,red,2\n3,red,3\n4,blue,\n"
+    samples = read_problem(table(f"a,kind,y\n{rows}"), outputs="y", missing="drop", categories=True)
+    assert samples.problem.input_names == ("a",)
+    assert "left out for saying the same in all rows that are left: kind" in samples.taken
+    with pytest.raises(FileError, match="no input that varies"):
+        read_problem(table(f"a,kind,y\n{rows}"), inputs="kind", outputs="y", missing="drop", categories=True)
+
+
 def test_names_as_many_as_rows_are_no_category() -> None:
     rows = "".join(f"name{k},{k},{k % 7}\n" for k in range(60))
     samples = read_problem(table(f"who,a,y\n{rows}"), outputs="y", categories=True)

@@ -136,7 +136,7 @@ def test_arrays_that_contradict_the_model_are_refused(
     [
         ({"basis": "Wavelet", "settings": {}}, "has the basis 'Wavelet', and this version knows BSpline"),
         ({"basis": "__import__", "settings": {}}, "has the basis '__import__'"),
-        ({"basis": "BSpline", "settings": {"df": 6}}, "the settings of branch 0 are not those of BSpline"),
+        ({"basis": "BSpline", "settings": {"df": 6}}, "the settings of branch 1 are not those of BSpline"),
         ({"basis": "BSpline", "settings": {"df": 2, "degree": 3, "of": "value"}}, "df must be at least the degree"),
         ({"basis": "BSpline", "settings": {"df": "6", "degree": 3, "of": "value"}}, "must be a whole number"),
         ({"basis": "BSpline", "settings": {"df": 6, "degree": 3, "of": []}}, "must be 'value' or 'slope'"),

@@ -181,7 +181,7 @@ def test_unwritable_places_are_refused(tmp_path: Path, model: ub.DecoupledModel)
 
 def test_formulas_cannot_be_saved(tmp_path: Path) -> None:
     _, truth = ub.datasets.trig(S=5, rng=0)
-    with pytest.raises(ModelFileError, match=r"branch 0 is FunctionBranch\(sin u \+ 2\), and a file holds coeff"):
+    with pytest.raises(ModelFileError, match=r"branch 1 is FunctionBranch\(sin u \+ 2\), and a file holds coeff"):
         truth.save(tmp_path / "truth.npz")
     assert list(tmp_path.iterdir()) == []
 

@@ -80,6 +80,12 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if problems:
         raise FileError(f"{path} cannot be used as it is: {'; '.join([*problems, *told])}.")
     told += [f"{counted(gone, 'row')} with gaps left out"] if gone else []
+    single = [one for one in texts if wanted.encoding is None and len(levels_in(one, keep)) < 2]
+    if single:
+        told.append(f"left out for saying the same in all rows that are left: {listed(single)}")
+        inputs, texts = ([one for one in some if not any(one is other for other in single)] for some in (inputs, texts))
+        if not inputs:
+            raise FileError(f"{path} has no input that varies in the rows that are left: give more rows.")
     columns = tuple(encoded(one, texts, keep, wanted) for one in inputs)
     check_levels(path, [pair for pair in zip(columns, inputs, strict=True) if pair[0].levels], keep)
     told += [f"{quoted_name(one.name)} as indicators of {one.examples()}" for one in texts]
@@ -88,9 +94,11 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     return Settled(X, np.stack(others, axis=1), Encoding(columns), tuple(told))
 
 
-def count_strange(cells: Sequence[Cells]) -> int:
-    """How many cells hold no finite number."""
-    return sum(int(np.count_nonzero(~np.isfinite(one.numbers))) for one in cells)
+def count_strange(cells: Sequence[Cells], wanted: Wanted) -> int:
+    """How many cells hold no finite number; of outputs that may have gaps, neither a gap."""
+    masked = wanted.gappy if wanted.missing == "mask" else ()
+    strange = [~np.isfinite(one.numbers) & ~(one.is_gap & (one.name in masked)) for one in cells]
+    return sum(int(np.count_nonzero(one)) for one in strange)
 
 
 def leave_out(inputs: Sequence[Cells], wanted: Wanted, told: list[str]) -> list[Cells]:
@@ -184,6 +192,11 @@ def encoded(one: Cells, texts: Sequence[Cells], keep: BoolArray, wanted: Wanted)
         if known:
             return known[0]
     return EncodedColumn.of_texts(one.name, (one.texts[int(row)] for row in np.flatnonzero(keep)))
+
+
+def levels_in(one: Cells, keep: BoolArray) -> set[str]:
+    """The different texts of a column in rows that are kept."""
+    return {one.texts[int(row)] for row in np.flatnonzero(keep)}
 
 
 def check_levels(path: Path, texts: Sequence[tuple[EncodedColumn, Cells]], keep: BoolArray) -> None:

@@ -80,7 +80,7 @@ def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Sett
         values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
     except CellError as first:
         cells = table.read_cells((*wanted.inputs, *wanted.others))
-        if wanted.missing != "drop" and not wanted.open and count_strange(cells) == 1:
+        if wanted.missing != "drop" and not wanted.open and count_strange(cells, wanted) == 1:
             raise first  # which names the line
         return settle(table.path, cells, wanted)
     X, others = np.split(values, [len(wanted.inputs)], axis=1)

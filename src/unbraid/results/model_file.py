@@ -92,13 +92,13 @@ def check_storable(j: int, branch: Branch) -> FittedBranch:
     """Branch j as a `FittedBranch` whose basis is known; refused if a file could not hold it."""
     if not isinstance(branch, FittedBranch):
         raise ModelFileError(
-            f"This model cannot be saved: branch {j} is {branch!r}, and a file holds coefficients, not Python "
+            f"This model cannot be saved: branch {j + 1} is {branch!r}, and a file holds coefficients, not Python "
             "functions; save a model that `decouple` has fitted to it."
         )
     if BASES.get(type(branch.basis).__name__) is not type(branch.basis):
         raise ModelFileError(
-            f"This model cannot be saved: the basis of branch {j}, {branch.basis!r}, is not in unbraid.bases.BASES; "
-            "add it there, so that it can be found when the file is read."
+            f"This model cannot be saved: the basis of branch {j + 1}, {branch.basis!r}, is not in unbraid.bases.BASES"
+            "; add it there, so that it can be found when the file is read."
         )
     return branch
 
@@ -216,7 +216,7 @@ def check_basis(file: ArrayFile, j: int, basis: Basis) -> None:
     """Refuse a basis that would take long to work with, or is not the one of the coefficients, before it is placed."""
     degree = getattr(basis, "degree", 0)
     if degree > HIGHEST_DEGREE:
-        raise damage_error(file, f"branch {j} has degree {shown(degree)}, and at most {HIGHEST_DEGREE} is accepted")
+        raise damage_error(file, f"branch {j + 1} has degree {shown(degree)}, and at most {HIGHEST_DEGREE} is accepted")
     name = f"branch_{j}.coordinates"
     found = file.header(name)[0] if name in file.names else (basis.size,)
     if found != (basis.size,):
@@ -229,16 +229,18 @@ def read_basis(file: ArrayFile, j: int, described: Any) -> Basis:
         (described.get("basis"), described.get("settings")) if isinstance(described, dict) else (None, None)
     )
     if not isinstance(name, str) or not isinstance(settings, dict):
-        raise damage_error(file, f"the description of branch {j} has no basis")
+        raise damage_error(file, f"the description of branch {j + 1} has no basis")
     if name not in BASES:
-        raise damage_error(file, f"branch {j} has the basis {name!r:.80}, and this version knows {', '.join(BASES)}")
+        raise damage_error(
+            file, f"branch {j + 1} has the basis {name!r:.80}, and this version knows {', '.join(BASES)}"
+        )
     kind = BASES[name]
     if settings.keys() != {field.name for field in dataclasses.fields(kind)}:  # type: ignore[arg-type]
-        raise damage_error(file, f"the settings of branch {j} are not those of {name}")
+        raise damage_error(file, f"the settings of branch {j + 1} are not those of {name}")
     try:
         return kind(**settings)
     except UnbraidError as error:
-        raise damage_error(file, f"the basis of branch {j} is refused, {str(error).rstrip('.')}") from error
+        raise damage_error(file, f"the basis of branch {j + 1} is refused, {str(error).rstrip('.')}") from error
 
 
 def read_floats(file: ArrayFile, name: str, shape: tuple[int | None, ...]) -> Array:

@@ -250,7 +250,7 @@ def find_far(columns: Array, names: Sequence[str], what: str) -> Iterator[Findin
                 "outliers",
                 (name,),
                 f"{what} {quoted_name(name)} has {counted(len(far), 'value')} far from all others, the farthest "
-                f"{columns[worst, k]:.6g} in sample {worst}, {away[worst]:.0f} spreads from the middle.",
+                f"{columns[worst, k]:.6g} in sample {worst} (from 0), {away[worst]:.0f} spreads from the middle.",
                 'If that is a mistake, repair or remove it; if it may be one, use loss="huber".',
                 matters=False,
             )
@@ -343,6 +343,7 @@ def find_few(problem: Problem) -> Iterator[Finding]:
             (),
             f"There are {numbers} numbers for the {unknowns} unknowns of a model of one nearly straight branch.",
             "Give more samples, Jacobians, or fewer inputs: a fit follows noise, and says little about new points.",
+            matters=False,  # fits tell of what they use themselves
         )
 
 
