@@ -237,7 +237,7 @@ class Race:
         self.flat[active] = np.where(np.abs(gained) < rules.flat, self.flat[active] + 1, 0)  # new knots may cost
         best = min(objective.min(), least)
         if not rules.in_time:
-            laps = CATCHING_UP * float(np.clip(MAY_BE_EXACT / best, 1.0, PATIENCE))
+            laps = CATCHING_UP * float(np.clip(MAY_BE_EXACT / max(best, np.finfo(float).tiny), 1.0, PATIENCE))
         hoped = laps * np.maximum(gained, 0.0) if laps else np.zeros(len(active))
         joined = np.zeros(len(active), dtype=bool)
         order = np.argsort(objective, kind="stable")
