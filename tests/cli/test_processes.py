@@ -59,6 +59,27 @@ def until_seen(terminal: int, wanted: bytes) -> bytes:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_somebody_at_a_terminal_is_asked_which_columns_are_outputs(folder: Path) -> None:
+    import pty
+
+    Path("data.csv").write_text("a,b,y\n" + "".join(f"{k % 7},{k % 5},{k % 7 + 1}\n" for k in range(35)))
+    ours, theirs = pty.openpty()
+    line = "fit data.csv --rank 1 --starts 2 -o model.npz"
+    running = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *line.split()], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True
+    )
+    os.close(theirs)
+    drawn = until_seen(ours, b"between them)")
+    os.write(ours, b"y\n")
+    drawn += until_seen(ours, b"never drawn")
+    os.close(ours)
+    stdout, _ = running.communicate(timeout=600)
+    assert b"it holds the columns a, b, y" in drawn
+    assert running.returncode == 0
+    assert "inputs a, b, output y" in stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_ctrl_c_saves_the_best_so_far(folder: Path) -> None:
     """Interrupted once the progress bar shows a first result; the bar goes to the terminal, the rest to stdout."""
     import pty

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -123,10 +124,8 @@ def points_in_table(
 def encoded_points(table: Table, x: Sequence[str], encoding: Encoding, callback: Callback | None) -> Array:
     """Points (S, m) in columns that an encoding knows, NaN in rows with gaps."""
     if all(column.levels is None for column in encoding.columns):
-        try:
+        with suppress(CellError):  # cell by cell below
             return table.read(x, callback)
-        except CellError:
-            pass
     cells = table.read_cells(x)
     parts, problems = [], []
     for one, column in zip(cells, encoding.columns, strict=True):
