@@ -22,7 +22,7 @@ from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
 from unbraid.reading.cells import CELL_BYTES, DECIMAL_COMMA, Cells
-from unbraid.reading.header import BLANKS, find_header, is_number, split_lines
+from unbraid.reading.header import BLANKS, RowReader, find_header, is_number, split_lines
 from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
@@ -86,17 +86,9 @@ class DelimitedTable(Table):
         written: list[list[str]] = [[] for _ in at]
         with self._opened() as lines:
             line = sum(1 for _ in islice(lines, self._header.lines))
-            reader = split_lines(lines, self._header.separator)
-            while True:
-                here = line + reader.line_num + 1
-                with self._splitting_as_sentence(here):
-                    row = next(reader, None)
-                if row is None:
-                    break
-                if any(map(str.strip, row)) or len(row) > 1:  # else the line is empty
-                    self._check_length(row, here)
-                    for column, index in zip(written, at, strict=True):
-                        column.append(row[index])
+            for _, row in self._rows(split_lines(lines, self._header.separator), line):
+                for column, index in zip(written, at, strict=True):
+                    column.append(row[index])
         return [Cells.of(name, column) for name, column in zip(columns, written, strict=True)]
 
     def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
@@ -120,20 +112,23 @@ class DelimitedTable(Table):
     def _carefully(self, lines: Iterator[str], count: int, before: int, at: list[int], gaps: Gaps) -> tuple[Array, int]:
         """The numbers in the next `count` lines, or a few more where a quoted text goes on; and how many they were."""
         reader = split_lines(lines, self._header.separator)
-        values = []
+        values = [self._numbers(row, line, at, gaps) for line, row in self._rows(reader, before, count)]
+        return np.array(values, dtype=np.float64).reshape(-1, len(at)), reader.line_num
+
+    def _rows(self, reader: RowReader, before: int, count: float = math.inf) -> Iterator[tuple[int, list[str]]]:
+        """The rows in the next `count` lines that are not empty, each with its line, `before` lines into the file."""
         while reader.line_num < count:
             line = before + reader.line_num + 1
             with self._splitting_as_sentence(line):
                 row = next(reader, None)
             if row is None:
-                break
+                return
             if any(map(str.strip, row)) or len(row) > 1:  # else the line is empty
-                values.append(self._numbers(row, line, at, gaps))
-        return np.array(values, dtype=np.float64).reshape(-1, len(at)), reader.line_num
+                self._check_length(row, line)
+                yield line, row
 
     def _numbers(self, row: list[str], line: int, at: list[int], gaps: Gaps) -> list[float]:
         """The numbers in the columns `at` of one row, which stands in a given line of the file."""
-        self._check_length(row, line)
         return [self._number(row[index].strip(), line, self.columns[index], gaps) for index in at]
 
     def _check_length(self, row: list[str], line: int) -> None:
