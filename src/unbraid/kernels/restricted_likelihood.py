@@ -37,7 +37,7 @@ from typing import Self
 import numpy as np
 
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
-from unbraid.kernels.decompositions import last_of_inverse, svd
+from unbraid.kernels.decompositions import inverse, last_of_inverse, svd
 from unbraid.kernels.quadratics import unit_diagonal
 
 LARGEST_CHANGE = 1e4
@@ -46,6 +46,8 @@ STRONGEST = 1e3
 """Strengths stop where the penalty of whatever is penalised is so many times what data say about it."""
 RELATIVE_RANK = 1e-14
 """Singular values below this share of the largest count as zero."""
+PLAINLY_SEEN = 1e-11
+"""A diagonal of a triangular factor above this share of the largest entry has no zeros in it."""
 RIDGE = 1e-12
 """Share of a unit diagonal that settles what neither data nor penalties determine."""
 LEAST_LEFT = 0.05
@@ -175,16 +177,29 @@ def condition(fit: Expansion, strengths: Array) -> Posterior:
     inverses = inverses * sized[:, :, None] * sized[:, None, :]
     freedom = 1.0 - RIDGE / np.maximum(pivots, RIDGE)
     freedom[others:] = (1.0 - ridge - np.sum(inverses * S, axis=-1)).ravel()
-    _, sizes, rows = svd(C)
-    seen = sizes > RELATIVE_RANK * sizes[..., :1]
-    half = rows.mT * reciprocal(sizes, seen)[..., None, :]  # S⁺ = half halfᵀ
+    half, sizes = inverse_root(C)
     spread = np.stack([np.sum((R @ half) ** 2, axis=(-2, -1)) for R in fit.penalties.roots], axis=-1)
-    left = max(fit.equations - (len(unit) - int(seen.sum())), LEAST_LEFT * fit.equations)
+    left = max(fit.equations - (len(unit) - sizes.size), LEAST_LEFT * fit.equations)
     square = max(fit.misfit + float(np.sum(strengths * fit.energies())), np.finfo(float).tiny)
-    deviance = left * float(np.log(square / left)) - 2.0 * float(np.log(sizes[seen]).sum())
+    deviance = left * float(np.log(square / left)) - 2.0 * float(np.log(sizes).sum())
     deviance += float(np.log(pivots).sum() - 2.0 * np.log(scale).sum())
     over = max(fit.equations - float(freedom.sum()), LEAST_LEFT * fit.equations)
     return Posterior(inverses, freedom, fit.misfit / over, spread, deviance)
+
+
+def inverse_root(C: Array) -> tuple[Array, Array]:
+    """H (r, K, k) with (Cᵀ C)⁺ = H Hᵀ for each root C (r, p, K), and numbers whose squares' product is |Cᵀ C|₊.
+
+    Where penalties see all there is, which is usual, by C = Q R, which is much faster; else by singular values.
+    """
+    if C.shape[-2] >= C.shape[-1] and np.isfinite(C).all():
+        R = np.linalg.qr(C, mode="r")
+        sizes = np.abs(np.einsum("rkk->rk", R))
+        if (sizes > PLAINLY_SEEN * np.abs(C).max(axis=(-2, -1), keepdims=True)[..., 0]).all():
+            return inverse(R), sizes.ravel()
+    _, sizes, rows = svd(C)
+    seen = sizes > RELATIVE_RANK * sizes[..., :1]
+    return rows.mT * reciprocal(sizes, seen)[..., None, :], sizes[seen]
 
 
 def reciprocal(sizes: Array, kept: BoolArray) -> Array:
