@@ -111,9 +111,12 @@ def attempt(work: Callable[[], Result], otherwise: Callable[[], Result | None], 
 
 
 @contextmanager
-def passing_interrupts_on() -> Iterator[None]:
-    """Inside, Ctrl-C ends every `attempt`, so that what is half done is not mistaken for a finished result."""
-    token = PASSED_ON.set(True)
+def passing_interrupts_on(passed: bool = True) -> Iterator[None]:
+    """Inside, Ctrl-C ends every `attempt`, so that what is half done is not mistaken for a finished result.
+
+    Not `passed`: inside of that again, attempts keep what there is, for a piece whose result says how far it came.
+    """
+    token = PASSED_ON.set(passed)
     try:
         yield
     finally:

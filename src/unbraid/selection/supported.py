@@ -25,7 +25,7 @@ from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.helpers import Helpers
-from unbraid.runtime.interrupts import attempt
+from unbraid.runtime.interrupts import passing_interrupts_on
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.workers import Shared
 from unbraid.selection.rule import EXACT
@@ -105,14 +105,11 @@ def climb(problem: Problem, request: Request, rngs: Sequence[np.random.Generator
 def climb_with_helpers(
     problem: Problem, request: Request, rngs: Sequence[np.random.Generator], session: Session
 ) -> Ladder:
-    """The same, several ranks at a time from the second on: those that turn out not to be needed are laid down."""
-    first = climb(problem, request, rngs[:1], session)
-    if len(rngs) == 1 or first.over:
-        return first
+    """The same, several ranks at a time: those that turn out not to be needed are laid down."""
 
     def climbed(fits: dict[int, Fit]) -> Ladder:
-        ladder = replace(first)
-        for k in range(len(rngs) - 1):
+        ladder = Ladder()
+        for k in range(len(rngs)):
             if ladder.over or k not in fits:
                 break
             ladder.climb(fits[k])
@@ -121,9 +118,9 @@ def climb_with_helpers(
     def enough(fits: dict[int, Fit]) -> bool:
         return climbed(fits).over
 
-    pieces = [(replace(request, rank=rank), rng) for rank, rng in enumerate(rngs[1:], 2)]
+    pieces = [(replace(request, rank=rank), rng) for rank, rng in enumerate(rngs, 1)]
     share = partial(session.map_until_interrupted, fit_elsewhere, pieces, Shared(problem), enough=enough)
-    ladder = climbed(session.journal.unit(partial(attempt, share, dict[int, Fit], safe=True)))
+    ladder = climbed(session.journal.unit(share))
     if not ladder.over and ladder.rank < len(rngs):
         assert ladder.best is not None
         ladder.best = replace(ladder.best, status=Status.INTERRUPTED)
@@ -131,9 +128,12 @@ def climb_with_helpers(
 
 
 def fit_elsewhere(problem: Problem, request: Request, rng: np.random.Generator) -> Fit:
-    """One rank of the path wherever there is a worker, which may be this process: both see a copy of the generator."""
-    with single_blas_thread():
-        rank = request.rank_used
+    """One rank of the path wherever there is a worker, which may be this process: both see a copy of the generator.
+
+    The first rank, which is always fitted by this process, is kept as far as it has come by Ctrl-C.
+    """
+    rank = request.rank_used
+    with single_blas_thread(), passing_interrupts_on(rank > 1):
         session = replace(session_elsewhere(time.time()), rng=deepcopy(rng)).part(*share_of_rank(rank), rank)
         return fit_rank(problem, request, session, fewer=False)
 
