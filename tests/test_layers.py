@@ -26,6 +26,7 @@ HOUSE = (
     "datasets",
     "solvers",
     "methods",
+    "inference",
     "fitting",
     "selection",
     "decouple estimator sample",
@@ -43,6 +44,10 @@ DOORS = {
         "unbraid.results.fit",
         "unbraid.report",
     ): "people look for fit.report(path), and notebooks for _repr_html_, on the fit",
+    (
+        "unbraid.results.fit",
+        "unbraid.selection.uncertainty",
+    ): "people look for fit.uncertainty() on the fit; a bootstrap fits again",
 }
 """The imports that point up: only inside functions, from one module to one package, each with its reason."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import unbraid as ub
 from idle_branches import IDLE, KEPT, five_branches, noisy, three_branches
-from unbraid.selection.diagnostics import beyond_training
+from unbraid.results.worth.fresh import beyond_training
 from unbraid.selection.uniqueness import Flat
 
 

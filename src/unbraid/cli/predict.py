@@ -17,8 +17,8 @@ from unbraid.reading import read_points
 from unbraid.reading.columns import Columns
 from unbraid.reading.predictions import WRITABLE, Predictions, with_jacobians, write_predictions
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.fresh import beyond_training
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.selection.diagnostics import beyond_training
 
 EXAMPLES = """\b
 Examples:

@@ -11,11 +11,13 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units
 from unbraid.fitting.request import Request, count_unknowns
 from unbraid.fitting.session import CUTS, Found
+from unbraid.inference.leave_one_out import expected_errors
 from unbraid.kernels.decompositions import finite_or_zero
 from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import Shown, notes_on
 from unbraid.results.outcome import Status
+from unbraid.results.worth.objective import Objective
 from unbraid.solvers.iterates import Run
 from unbraid.solvers.translate import finish_run
 
@@ -48,6 +50,8 @@ class Case:
         shown = Shown(model, jacobian_error, output_errors, smoothing, constrained)
         freedom = None if smoothing is None else round(float(smoothing.freedom.sum()))
         unknowns = count_unknowns(problem, model.rank, basis) if freedom is None else freedom
+        coupling = method.coupling.final if smoothing is None or smoothing.coupling is None else smoothing.coupling
+        minimised = Objective(self.units, coupling if problem.J is not None else 1.0, method.offset)
         return Fit(
             model=model,
             status=status,
@@ -64,6 +68,8 @@ class Case:
             problem=problem,
             asked=request,
             smoothing=smoothing,
+            minimised=minimised,
+            held_out=None if status in CUTS else expected_errors(model, problem, minimised, request.constraints),
         )
 
     def determined(self, runs: Sequence[Run]) -> list[Run]:

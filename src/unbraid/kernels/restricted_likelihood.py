@@ -193,7 +193,7 @@ def inverse_root(C: Array) -> tuple[Array, Array]:
     Where penalties see all there is, which is usual, by C = Q R, which is much faster; else by singular values.
     """
     if C.shape[-2] >= C.shape[-1] and np.isfinite(C).all():
-        R = np.linalg.qr(C, mode="r")
+        R = np.asarray(np.linalg.qr(C, mode="r"), dtype=np.float64)
         sizes = np.abs(np.einsum("rkk->rk", R))
         if (sizes > PLAINLY_SEEN * np.abs(C).max(axis=(-2, -1), keepdims=True)[..., 0]).all():
             return inverse(R), sizes.ravel()

@@ -19,8 +19,9 @@ from unbraid.results.branch import FunctionBranch
 from unbraid.results.carrying import carrying, chooses_smoothing, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.fresh import beyond_training
 from unbraid.runtime.text import clean_name
-from unbraid.selection.diagnostics import FOLLOWS, Diagnostics, beyond_training, branch_shares, examined, worst_error
+from unbraid.selection.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
 
 NEGLIGIBLE_WEIGHT = 0.01
 """A share of the largest weight below which a weight is neither named nor drawn."""

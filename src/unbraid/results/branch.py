@@ -149,6 +149,29 @@ class FittedBranch(Branch):
         result[np.isnan(beyond)] = np.nan  # a piece of degree 0 does not see u
         return result.reshape(points.shape)
 
+    def design(self, u: Array, derivative: int = 0) -> Array:
+        """D (S, K) with D a the values, or slopes, of the branch at u (S,), a being its coordinates.
+
+        Beyond its domain, how far the branch goes on as a polynomial is taken as it is.
+        """
+        at, beyond = self._inside(np.asarray(u, dtype=np.float64))
+        result = self.placement.design_at(at, derivative)
+        if not beyond.any():
+            return result
+        ends = self.placement.at(np.array(self.domain))
+        degree = max(len(one.powers) for one in self.continuations) - 1
+        taylor = [self.placement.design_at(ends, k) for k in range(degree + 1)]
+        for side, (outside, continuation) in enumerate(self._sides(beyond)):
+            if outside.size:
+                shares = continuation.shares(beyond[outside], derivative)
+                result[outside] = sum(shares[:, k, None] * one[side] for k, one in enumerate(taylor[: shares.shape[1]]))
+        return result
+
+    def shifted(self, by: float, coordinates: Array) -> FittedBranch:
+        """The branch of other coordinates, on a domain that lies so much higher."""
+        placement = self.placement.moved(np.array(1.0), np.array(by))
+        return FittedBranch(self.basis, placement, coordinates, self.reach)
+
     @cached_property
     def continuations(self) -> tuple[Continuation, Continuation]:
         """How the branch goes on below its domain, and above: with as many terms as floating point can hold."""
@@ -177,10 +200,13 @@ class FittedBranch(Branch):
         return self.placement.at(inside), flat - inside
 
     def _outside(self, beyond: Array) -> Iterator[tuple[IndexArray, Continuation]]:
+        """The points below the domain with the continuation there, then those above, where there are any."""
+        return ((outside, continuation) for outside, continuation in self._sides(beyond) if outside.size)
+
+    def _sides(self, beyond: Array) -> Iterator[tuple[IndexArray, Continuation]]:
         """The points below the domain with the continuation there, then those above."""
         for side, outside in enumerate((np.flatnonzero(beyond < 0.0), np.flatnonzero(beyond > 0.0))):
-            if outside.size:
-                yield outside, self.continuations[side]
+            yield outside, self.continuations[side]
 
     def __repr__(self) -> str:
         low, high = self.domain
@@ -258,6 +284,15 @@ class Continuation:
             return self._slope(np.clip(h, -self.reach, self.reach))
         curved = polynomial.polyval(np.clip(h, -self.reach, self.reach), polynomial.polyder(self.powers, 2))
         return np.where(np.abs(h) <= self.reach, curved, 0.0)
+
+    def shares(self, h: Array, derivative: int = 0) -> Array:
+        """What g^(k)(e), k = 0 … q, add to the value of g at e + h (S,), or to its slope: (S, q + 1)."""
+        bent = np.clip(h, -self.reach, self.reach)
+        k = np.arange(len(self.powers))
+        factorials = np.array([math.factorial(one) for one in k], dtype=float)
+        powers = np.power.outer(bent, k) / factorials
+        slopes = np.concatenate([np.zeros((len(h), 1)), powers[:, :-1]], axis=1)
+        return slopes if derivative else powers + slopes * (h - bent)[:, None]
 
     def pieces(self, end: float, outwards: int) -> Iterator[tuple[float, float, float, Array]]:
         """Where each of its pieces begins, from `end` in the direction `outwards`, its middle, rate and powers."""

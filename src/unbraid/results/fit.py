@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,7 +17,12 @@ from unbraid.results.carrying import left_out
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
 from unbraid.results.smoothing import Smoothing
+from unbraid.results.worth.fresh import FreshError, error_on
+from unbraid.results.worth.held_out import HeldOut
+from unbraid.results.worth.objective import Objective
+from unbraid.results.worth.uncertainty import Drawing, Uncertainty
 from unbraid.runtime.files import StrPath
+from unbraid.runtime.progress import Callback
 
 if TYPE_CHECKING:
     from unbraid.bases import Basis
@@ -99,6 +104,11 @@ class Fit:
     smoothing
         What was chosen from the data: degrees of freedom of each branch, λ, what is left for noise. None where nothing
         was open, and where the fit is exact.
+    minimised
+        What was minimised: λ, in which units, and whether outputs had free constants. None where it is not known.
+    held_out
+        The errors that are expected on new points, and how many of these lie outside the range that was seen: from
+        samples left out one at a time, without fitting again. None where it is not known.
     """
 
     model: DecoupledModel
@@ -116,6 +126,8 @@ class Fit:
     problem: Problem | None = None
     asked: Request | None = None
     smoothing: Smoothing | None = None
+    minimised: Objective | None = None
+    held_out: HeldOut | None = None
 
     def without_problem(self) -> Fit:
         """The fit without its samples, for where they are too large to keep."""
@@ -147,6 +159,55 @@ class Fit:
         from unbraid.report import notebook_view
 
         return notebook_view(self)
+
+    def uncertainty(
+        self,
+        method: Literal["linearised", "bootstrap"] = "linearised",
+        *,
+        problem: Problem | None = None,
+        draws: int = 100,
+        rng: np.random.Generator | int | None = None,
+        jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> Uncertainty:
+        """How far the fit can be trusted: noise, standard errors, bands of branches, intervals of predictions.
+
+        Parameters
+        ----------
+        method
+            "linearised": from the fit to first order, in a moment. "bootstrap": from fits to data drawn anew around
+            this one, each begun at it.
+        problem
+            What was fitted, where the fit does not remember it.
+        draws, rng, jobs, callback
+            Of a bootstrap: how many fits, the seed, how many processes, and who is told of the progress.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> noisy = ub.Problem(problem.X, problem.F + 0.01 * np.random.default_rng(0).standard_normal((100, 2)))
+        >>> sure = ub.decouple(noisy, rank=3, rng=0).uncertainty()
+        >>> sure.noise.round(3), sure.values([[0.0, 0.5]]).std.shape, sure.branch(0).std.shape
+        (array([0.01, 0.01]), (1, 2), (161,))
+        """
+        from unbraid.selection.uncertainty import uncertainty_of
+
+        return uncertainty_of(self, problem, method, Drawing(draws, rng, jobs, callback))
+
+    def error_on(self, problem: Problem) -> FreshError:
+        """The errors of the model on other samples, those outside the range that was seen in training apart.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=300, rng=0)
+        >>> fit = ub.decouple(problem.take(slice(0, 100)), rank=3, rng=0)
+        >>> found = fit.error_on(problem.take(slice(100, None)))
+        >>> bool(found.inside < found.samples), found.output_errors.shape
+        (True, (2,))
+        """
+        return error_on(self.model, given_problem(self, problem))
 
     @property
     def agreeing(self) -> int:
@@ -211,6 +272,7 @@ class Fit:
             errors.append(f"output errors {listed}{more} %")
         lines = [
             f"Fit of rank {self.model.rank}: {'; '.join(errors)}",
+            *([] if self.held_out is None else [f"  new     {self.held_out.words}"]),
             f"  model   {self.model!r}",
             f"  method  {self.method}, {self.basis!r}",
             *([] if self.smoothing is None else [f"  chosen  {self.smoothing}; {self.noise}"]),

@@ -15,7 +15,7 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
-from unbraid.kernels.arrays import Array, BoolArray, IndexArray
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.results.advice import ending_as_low, match_of, on_idle, on_starts
@@ -23,6 +23,7 @@ from unbraid.results.carrying import carrying, chooses_smoothing, some_branches,
 from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.smoothing import Smoothing, freedom_number
+from unbraid.results.worth.fresh import beyond_training
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.iterates import Iterates
@@ -248,16 +249,6 @@ def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None
     """`Diagnostics.values` and `Diagnostics.slopes`, without the rest."""
     at = balanced(model, problem)
     return value_shares(at), slope_shares(at)
-
-
-def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
-    """Which points lie outside the training range of any branch that carries something, by more than rounding: (S,)."""
-    model = some_branches(model, carrying(model))
-    u = X @ model.W0.T
-    low, high = np.array([branch.domain for branch in model.branches]).T
-    slack = 1e-9 * (high - low)
-    outside: BoolArray = ((u < low - slack) | (u > high + slack)).any(axis=1)
-    return outside
 
 
 def share_number(share: float) -> str:
