@@ -7,8 +7,9 @@ sample moves by θ_s, and what is left of the sample then is
 
 all values and slopes of the sample going together. Smoothing stays as it is.
 
-A sample at an end of a branch's range is outside of the range of all others: there the branch that is left goes on from
-the last but one, as it does for new points. The share of such samples is what is expected of new points.
+A sample at an end of a branch's range is outside of the range of all others, and the share of such samples is about
+that of new points outside. What branches are wrong by there comes on top (`inference.outside`). Where inputs hang
+together, it comes from these samples themselves: branches then end at the last sample but one, and go on from there.
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ import numpy as np
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.inference.neighbourhood import ROW_ENTRIES, Neighbourhood
+from unbraid.inference.outside import Outside, expected_outside
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
 from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.branch import Continuation, FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.held_out import HeldOut
 from unbraid.results.worth.objective import Objective
+from unbraid.runtime.process import single_blas_thread
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 WORK, FEWEST = 1e9, 8
 """Multiplications that are spent, and how many samples are left out whatever that costs."""
 ENDS = 64
 """Samples at ends of ranges that are looked at, at most."""
-LARGEST_SHARE = 0.999
+LARGEST_SHARE = 1.0 - 1e-6
 """How much of itself a sample determines at most."""
 
 
@@ -56,16 +59,18 @@ def expected_errors(
     around = Neighbourhood.of(model, problem, minimised, constraints)
     if around.problem.S < 3 or not 0 < around.tangent.size <= DENSE_LIMIT:
         return None
-    return leave_one_out(around)
+    with single_blas_thread():
+        return leave_one_out(around)
 
 
 def leave_one_out(around: Neighbourhood) -> HeldOut:
     """The errors that are expected on new points."""
     ends = ends_of_ranges(around.tangent.model, around.problem.X)
     outside: BoolArray = np.asarray(ends.any(axis=(1, 2)))
-    left = leave_out(around, chosen_samples(around, outside), ends)
-    share = float(np.average(outside, weights=around.problem.weights)) / around.standing_for
-    return summarised(around, left, share)
+    seen = float(np.average(outside, weights=around.problem.weights)) / around.standing_for
+    beyond = expected_outside(around, seen)
+    left = leave_out(around, chosen_samples(around, outside), outside, ends if beyond is None else None)
+    return summarised(around, left, seen, beyond)
 
 
 def ends_of_ranges(model: DecoupledModel, X: Array) -> BoolArray:
@@ -95,8 +100,8 @@ def chosen_samples(around: Neighbourhood, outside: BoolArray) -> IndexArray:
 
 
 @np.errstate(all="ignore")
-def leave_out(around: Neighbourhood, which: IndexArray, ends: BoolArray) -> LeftOut:
-    """What is left of some samples, each left out."""
+def leave_out(around: Neighbourhood, which: IndexArray, outside: BoolArray, ends: BoolArray | None = None) -> LeftOut:
+    """What is left of some samples, each left out; branches end at the last sample but one where `ends` are given."""
     U, q = around.tangent.size, around.numbers
     left = around.residuals(which)
     size = max(1, ROW_ENTRIES // (q * max(U, 1)))
@@ -108,11 +113,11 @@ def leave_out(around: Neighbourhood, which: IndexArray, ends: BoolArray) -> Left
         shares = np.clip(shares, 0.0, LARGEST_SHARE)
         grown = (vectors @ ((vectors.mT @ residual[..., None]) / (1.0 - shares)[..., None]))[..., 0]  # (1 - H)⁻¹ ρ
         left[here] *= np.where(residual == 0.0, 1.0, grown / np.where(residual == 0.0, 1.0, residual))
-        at_ends = np.flatnonzero(ends[some].any(axis=(1, 2)))
-        if at_ends.size:
+        at_ends = np.flatnonzero(outside[some])
+        if at_ends.size and ends is not None:
             theta = -around.solved((A[at_ends].mT @ grown[at_ends, :, None])[..., 0].T).T
             left[first + at_ends] = left_outside(around, some[at_ends], theta, ends[some[at_ends]])
-    return LeftOut(which, left, np.asarray(ends[which].any(axis=(1, 2))))
+    return LeftOut(which, left, outside[which])
 
 
 def left_outside(around: Neighbourhood, which: IndexArray, theta: Array, ends: BoolArray) -> Array:
@@ -153,14 +158,22 @@ def continued(branch: FittedBranch, end: float, side: int, u: float) -> tuple[fl
 
 
 @np.errstate(all="ignore")
-def summarised(around: Neighbourhood, left: LeftOut, share: float) -> HeldOut:
-    """Errors of samples that were left out; those at ends of ranges count by the share that there is of them."""
+def summarised(around: Neighbourhood, left: LeftOut, seen: float, beyond: Outside | None) -> HeldOut:
+    """Errors of samples that were left out; those at ends of ranges count by the share that is expected of them."""
     problem, n = around.problem, around.problem.n
     weights = np.ones(problem.S) if problem.weights is None else problem.weights
     own, kinds = weights[left.which], (~left.outside, left.outside)
     known = ~np.isnan(left.residual)
     squares = np.where(known, left.residual, 0.0) ** 2
     each = [(own[kind] @ squares[kind]) / (own[kind] @ known[kind]) for kind in kinds]  # (q,) mean squares
+    share = seen if beyond is None else beyond.share
+    if beyond is not None:
+        more = [
+            part.ravel()
+            for part, given in ((beyond.values, problem.F), (beyond.slopes, problem.J))
+            if given is not None
+        ]
+        each[1] = np.where(np.isnan(each[1]), each[0], each[1]) + np.concatenate(more)
     shares = (1.0 - share, share)
     counts = np.where(np.isnan(each), 0.0, np.array(shares)[:, None])  # (2, q)
     both = np.sum(counts * np.nan_to_num(each), axis=0) / counts.sum(axis=0)

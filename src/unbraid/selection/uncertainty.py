@@ -9,13 +9,15 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.worth.objective import Objective
 from unbraid.results.worth.uncertainty import Drawing, Uncertainty
+from unbraid.runtime.process import single_blas_thread
 
 
 def uncertainty_of(fit: Fit, problem: Problem | None, method: str, drawing: Drawing) -> Uncertainty:
     """What `fit.uncertainty` gives."""
     samples = given_problem(fit, problem)
     if method == "linearised":
-        return linearised_uncertainty(neighbourhood_of(fit, samples))
+        with single_blas_thread():
+            return linearised_uncertainty(neighbourhood_of(fit, samples))
     raise SettingError(f"method must be 'linearised' or 'bootstrap', got {shown(method)}.")
 
 
