@@ -33,36 +33,36 @@ HEADS = ("bands", "slopes", "function", "new", "noise", "doubt", "left out", "s"
 class System(NamedTuple):
     """A system: how samples are drawn, the level of noise, whether there are Jacobians, and settings."""
 
-    draw: Callable[[int], tuple[ub.Problem, ub.DecoupledModel]]
+    draw: Callable[[int], tuple[Any, ub.DecoupledModel]]
     rank: int
     level: float
     jacobians: bool
     settings: dict[str, Any]
 
 
-def both(seed: int) -> tuple[ub.Problem, ub.DecoupledModel]:
+def both(seed: int) -> tuple[Any, ub.DecoupledModel]:
     """f_trig of the paper."""
     return ub.datasets.trig(S=150 + FRESH, rng=seed)
 
 
-def alone(seed: int) -> tuple[ub.Problem, ub.DecoupledModel]:
+def alone(seed: int) -> tuple[Any, ub.DecoupledModel]:
     """A system of three sines, the same in all data sets, at other points."""
     _, truth = ub.datasets.random_system(2, 4, 3, 10, "sine", rng=5)
     return sampled(truth, seed, 250)
 
 
-def smoothed(seed: int) -> tuple[ub.Problem, ub.DecoupledModel]:
+def smoothed(seed: int) -> tuple[Any, ub.DecoupledModel]:
     """Another one of two sines, to be found in strong noise."""
     _, truth = ub.datasets.random_system(2, 3, 2, 10, "sine", rng=7)
     return sampled(truth, seed, 300)
 
 
-def monotone(seed: int) -> tuple[ub.Problem, ub.DecoupledModel]:
+def monotone(seed: int) -> tuple[Any, ub.DecoupledModel]:
     """The monotone system of the paper."""
     return ub.datasets.monotone(S=150 + FRESH, rng=seed)
 
 
-def sampled(truth: ub.DecoupledModel, seed: int, S: int) -> tuple[ub.Problem, ub.DecoupledModel]:
+def sampled(truth: ub.DecoupledModel, seed: int, S: int) -> tuple[Any, ub.DecoupledModel]:
     """Samples of a model, evenly drawn."""
     X = np.random.default_rng(seed).uniform(-1.5, 1.5, (S + FRESH, truth.m))
     return ub.Problem(X, truth(X), truth.jacobian(X)), truth
@@ -108,13 +108,13 @@ def measure(system: System, seed: int) -> dict[str, float]:
     return {"bands": float(np.mean(bands)), "slopes": float(np.mean(slopes)), **covered}
 
 
-def true_direction(truth: ub.DecoupledModel, aligned: Any, found: np.ndarray) -> np.ndarray:
+def true_direction(truth: ub.DecoupledModel, aligned: Any, found: Any) -> Any:
     """The true direction of a branch with length one and the sign of the found one."""
     w0 = truth.W0[aligned.found] / np.linalg.norm(truth.W0[aligned.found])
     return w0 * np.sign(w0 @ found)
 
 
-def share_inside(interval: Any, true: np.ndarray) -> float:
+def share_inside(interval: Any, true: Any) -> float:
     """The share of true values within an interval."""
     return float(np.mean((interval.low <= true) & (true <= interval.high)))
 

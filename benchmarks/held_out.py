@@ -24,7 +24,7 @@ from unbraid.inference.leave_one_out import expected_errors
 FRESH, FOLDS = 5000, 10
 
 
-def noisy(problem: ub.Problem, level: float, seed: int, jacobians: bool = True) -> ub.Problem:
+def noisy(problem: Any, level: float, seed: int, jacobians: bool = True) -> Any:
     """The problem with noise of a level of the outputs' spread, and of the Jacobians' size."""
     rng = np.random.default_rng([seed, 1])
     F = problem.F + level * problem.F.std(axis=0) * rng.standard_normal(problem.F.shape)
@@ -32,10 +32,10 @@ def noisy(problem: ub.Problem, level: float, seed: int, jacobians: bool = True) 
     return ub.Problem(problem.X, F, J) if jacobians else ub.Problem(problem.X, F)
 
 
-def random_system(n: int, m: int, r: int, S: int, kind: str, level: float, jacobians: bool) -> Callable[[int], Any]:
+def random_system(n: int, m: int, r: int, S: int, kind: Any, level: float, jacobians: bool) -> Callable[[int], Any]:
     """A maker of samples of a random system, with fresh ones, noise on both."""
 
-    def make(seed: int) -> tuple[ub.Problem, ub.Problem, int]:
+    def make(seed: int) -> tuple[Any, Any, int]:
         problem, _ = ub.datasets.random_system(n, m, r, S + FRESH, kind, rng=seed)
         both = noisy(problem, level, seed, jacobians)
         return both.take(slice(0, S)), both.take(slice(S, None)), r
@@ -55,12 +55,12 @@ PROBLEMS = [
 ]
 
 
-def worst(problem: ub.Problem, model: ub.DecoupledModel) -> float:
+def worst(problem: Any, model: ub.DecoupledModel) -> float:
     """The largest error of an output, in %."""
     return float(ub.metrics.output_errors(problem.F, model(problem.X)).max())
 
 
-def refitted(problem: ub.Problem, rank: int, seed: int) -> float:
+def refitted(problem: Any, rank: int, seed: int) -> float:
     """The error of samples that were held out of ten refits, in % (worst output)."""
     fold = np.random.default_rng(seed).permutation(problem.S) % FOLDS
     F = np.empty_like(problem.F)
@@ -77,9 +77,9 @@ def compare() -> None:
     rows = []
     for k, make in enumerate(PROBLEMS):
         problem, fresh, rank = make(k)
-        fit = ub.decouple(problem, rank, rng=k)
+        fit: Any = ub.decouple(problem, rank, rng=k)
         began = time.process_time()
-        expected = expected_errors(fit.model, problem, fit.minimised, fit.constraints)
+        expected: Any = expected_errors(fit.model, problem, fit.minimised, fit.constraints)
         spent = (time.process_time() - began) / fit.seconds
         mine = float(expected.output_errors.max())
         row = mine, refitted(problem, rank, k), worst(fresh, fit.model)
@@ -95,7 +95,7 @@ def compare() -> None:
     print(f"time {100 * np.median(times):.1f} % of the fit's (median), {100 * max(times):.1f} % (worst)")
 
 
-def undecoupled(seed: int) -> ub.Problem:
+def undecoupled(seed: int) -> Any:
     """Three outputs, each a small network plus a quadratic form times an exponential: no decoupled function."""
     rng = np.random.default_rng(seed)
     A, B, c = rng.standard_normal((8, 6)) / 2.0, rng.standard_normal((3, 8)), rng.standard_normal(8)
@@ -107,12 +107,12 @@ def undecoupled(seed: int) -> ub.Problem:
     return ub.Problem.from_function(f, rng.uniform(-1.0, 1.0, (100 + FRESH, 6)))
 
 
-def sines(seed: int) -> ub.Problem:
+def sines(seed: int) -> Any:
     """A random system of twelve sines: the model can be exact, so that all error is outside the ranges seen."""
     return ub.datasets.random_system(3, 6, 12, 100 + FRESH, "sine", rng=seed)[0]
 
 
-def surrogate(make: Callable[[int], ub.Problem], draws: int) -> None:
+def surrogate(make: Callable[[int], Any], draws: int) -> None:
     """A table of one kind of functions."""
     print(f"\n{make.__name__}")
     heads = {"draw": 8, "samples": 9, "expected": 10, "fresh": 9, "ratio": 8, "outside": 9, "(fresh)": 9}
@@ -120,7 +120,7 @@ def surrogate(make: Callable[[int], ub.Problem], draws: int) -> None:
     for seed in range(draws):
         both = make(seed)
         problem, fresh = both.take(slice(0, 100)), both.take(slice(100, None))
-        fit = ub.decouple(problem, 12, rng=seed)
+        fit: Any = ub.decouple(problem, 12, rng=seed)
         held, found = fit.held_out, fit.error_on(fresh)
         mine, true = float(held.output_errors.max()), float(found.output_errors.max())
         print(f"{seed:8}{worst(problem, fit.model):9.3g}{mine:10.3g}{true:9.3g}{mine / true:8.2f}", end="")

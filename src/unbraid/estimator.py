@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,14 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole, install_hint
 from unbraid.fitting.request import Continuing
+from unbraid.inference.linearised import LinearisedUncertainty
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.wild import COMMAND_LINE, WILD, names_samples, renumbered
+from unbraid.results.worth.uncertainty import Uncertainty
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.helpers import cores
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+QUICK = 1500
+"""Unknowns up to which the uncertainty of a fit is found at once, because its samples are not kept."""
 ADVICE = {
     Status.OUT_OF_SWEEPS: (
         "The budget ran out before the solver was at rest: give its method a larger max_sweeps, or the default one "
@@ -152,6 +156,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     model_: DecoupledModel
     fit_: Fit
+    _uncertainty: Uncertainty | None
     rank_: int
 
     def fit(self, X: Any, y: Any, jac: Any = None, sample_weight: Any = None) -> Self:
@@ -196,6 +201,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if any(names_samples(note) for note in fit.notes):
             rows = distinct_samples(X, values, jacobians, weights)[1]
             fit = replace(fit, notes=tuple(renumbered(note, rows) for note in fit.notes))
+        self._uncertainty = None if self.keep_samples else quick_uncertainty(fit)
         if self.keep_samples:
             fit = replace(fit, problem=self._problem(X, values, jacobians, sample_weight))
         else:
@@ -237,11 +243,35 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         return Problem(X, F, J, None if weights is None else np.asarray(weights, dtype=np.float64), input_names=names)
 
-    def predict(self, X: Any) -> Array:
-        """The values at X (S, m): (S, n), or (S,) if y was."""
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> Array: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """The values at X (S, m): (S, n), or (S,) if y was; with `return_std` also the standard deviation of each.
+
+        The standard deviation is that of a new observation there, noise included, as that of scikit-learn's linear
+        models is. `uncertainty()` has that of the function itself, and intervals.
+        """
         points = self._points(X)
         values = self.model_(points)
-        return values[:, 0] if self._single_output else values
+        if not return_std:
+            return values[:, 0] if self._single_output else values
+        std = self.uncertainty().values(points, new=True).std
+        return (values[:, 0], std[:, 0]) if self._single_output else (values, std)
+
+    def uncertainty(self) -> Uncertainty:
+        """How far the fit can be trusted, as `Fit.uncertainty` has it."""
+        check_is_fitted(self)
+        if self._uncertainty is None and self.fit_.problem is None:
+            raise DataError(
+                "The samples were not kept, and of so many unknowns nothing was found out: fit with keep_samples=True."
+            )
+        if self._uncertainty is None:
+            self._uncertainty = self.fit_.uncertainty()
+        return self._uncertainty
 
     def jacobian(self, X: Any) -> Array:
         """The Jacobians at X (S, m): (S, n, m), or the gradients (S, m) if y was (S,)."""
@@ -269,6 +299,15 @@ def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:
         raise DataError(f"jac must be (S, n, m) = {expected}, or (S, m) with one output, got {J.shape}.{hint}")
     check_finite("jac", J)
     return J.reshape(expected)
+
+
+def quick_uncertainty(fit: Fit) -> Uncertainty | None:
+    """The uncertainty of a fit whose samples will be dropped, without them; None where it would take long to find."""
+    coefficients = fit.basis.size + fit.model.n + fit.model.m
+    if fit.model.rank * coefficients > QUICK or fit.status is Status.INTERRUPTED:
+        return None
+    found = fit.uncertainty()
+    return found.without_samples() if isinstance(found, LinearisedUncertainty) else found
 
 
 def in_own_words(note: str) -> str:

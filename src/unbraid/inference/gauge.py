@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -22,44 +23,46 @@ from unbraid.results.branch import FittedBranch
 
 @dataclass(frozen=True, eq=False)
 class Gauged:
-    """A tangent in the model's gauge, at the samples X (S, m) of weights (S,); rows are linear in θ (U,)."""
+    """A tangent in the model's gauge; rows are linear in θ (U,).
+
+    `means` and `scales` (alive, U) are the rows of mean(δR_j) and of ⟨R_j, δR_j⟩ / ⟨R_j, R_j⟩, R_j centred, for each of
+    the moves.
+    """
 
     tangent: Tangent
-    X: Array
-    weights: Array
+    means: Array
+    scales: Array
 
-    @cached_property
-    def _value_changes(self) -> tuple[Array, Array]:
-        """The rows of mean(δR_j) and of ⟨R_j, δR_j⟩ / ⟨R_j, R_j⟩, R_j centred, for each of the moves: (alive, U)."""
-        t = self.tangent
+    @classmethod
+    def of(cls, t: Tangent, X: Array, weights: Array) -> Self:
+        """The gauge of the samples X (S, m) of weights (S,)."""
         means, scales = np.zeros((len(t.moves), t.size)), np.zeros((len(t.moves), t.size))
-        share = self.weights / self.weights.sum()
+        share = weights / weights.sum()
         for k, one in enumerate(t.moves):
             branch = branch_of(t, k)
             _, inner, curves = t.parts(k)
-            u = self.X @ t.model.W0[one.branch]
+            u = X @ t.model.W0[one.branch]
             R = branch(u)
             R = R - share @ R
             rows = np.zeros((len(u), t.size))
-            rows[:, inner] = branch.derivative(u)[:, None] * ((self.X - t.center) @ one.inner)
+            rows[:, inner] = branch.derivative(u)[:, None] * ((X - t.center) @ one.inner)
             rows[:, curves] = branch.design(u) @ one.curves
             means[k] = share @ rows
             scales[k] = (share * R) @ rows / max(float((share * R) @ R), np.finfo(float).tiny)
-        return means, scales
+        return cls(t, means, scales)
 
     def curve(self, k: int, u: Array, derivative: int = 0) -> Array:
         """What θ does to the branch of the k-th of the moves, or to its slope, at u (P,): (P, U)."""
         t, one, branch = self.tangent, self.tangent.moves[k], branch_of(self.tangent, k)
         _, inner, curves = t.parts(k)
-        means, scales = self._value_changes
         stretch = t.model.W0[one.branch] @ one.inner
         shift = u[:, None] * stretch - t.center @ one.inner
-        rows = -branch_at(branch, u, derivative)[:, None] * scales[k]
+        rows = -branch_at(branch, u, derivative)[:, None] * self.scales[k]
         rows[:, inner] += branch_at(branch, u, derivative + 1)[:, None] * shift
         if derivative:
             rows[:, inner] += branch.derivative(u)[:, None] * stretch
         else:
-            rows -= means[k]
+            rows -= self.means[k]
         rows[:, curves] += branch.design(u, derivative) @ one.curves
         return np.asarray(rows)
 
@@ -79,15 +82,15 @@ class Gauged:
         t = self.tangent
         result = np.zeros((*t.model.W1.shape, t.size))
         for k, one in enumerate(t.moves):
-            result[:, one.branch] = t.model.W1[:, one.branch, None] * self._value_changes[1][k]
+            result[:, one.branch] = t.model.W1[:, one.branch, None] * self.scales[k]
             result[:, one.branch, t.parts(k)[0]] += one.outer
         return result
 
     @cached_property
     def bias(self) -> Array:
         """What θ does to the bias, (n, U)."""
-        t, means = self.tangent, self._value_changes[0]
-        result = t.model.W1[:, [one.branch for one in t.moves]] @ means
+        t = self.tangent
+        result = t.model.W1[:, [one.branch for one in t.moves]] @ self.means
         if t.offset:
             result[:, t.size - t.model.n :] += np.eye(t.model.n)
         return result

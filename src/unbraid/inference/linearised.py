@@ -18,7 +18,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from unbraid.inference.gauge import Gauged
 from unbraid.inference.neighbourhood import ROW_ENTRIES, Neighbourhood
 from unbraid.inference.patterns import describe_pattern
+from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, IndexArray, spread_out
 from unbraid.results.worth.uncertainty import Uncertainty
 
@@ -47,21 +48,29 @@ class Noise:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LinearisedUncertainty(Uncertainty):
-    """Uncertainty of a fit to first order in its unknowns."""
+    """Uncertainty of a fit to first order in its unknowns, the covariance (U, U) of which is known.
 
-    around: Neighbourhood
+    `x_scale` (m,) are the spreads of the inputs, and `around` has the samples, where these are still there.
+    """
+
+    gauged: Gauged
     covariance: Array
+    x_scale: Array
+    around: Neighbourhood | None
+
+    @property
+    def tangent(self) -> Tangent:
+        """The model and its unknowns."""
+        return self.gauged.tangent
+
+    def without_samples(self) -> LinearisedUncertainty:
+        """The same without the samples, for where they are too large to keep."""
+        return replace(self, around=None)
 
     @property
     def method(self) -> str:
         """Linearised."""
         return "linearised"
-
-    @cached_property
-    def _gauged(self) -> Gauged:
-        problem = self.around.problem
-        weights = np.ones(problem.S) if problem.weights is None else problem.weights
-        return Gauged(self.around.tangent, problem.X, weights)
 
     def _std(self, rows: Array) -> Array:
         """Standard deviations (...) of rows (..., U) of θ."""
@@ -70,45 +79,45 @@ class LinearisedUncertainty(Uncertainty):
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)).reshape(rows.shape[:-1]))
 
     def _value_std(self, X: Array) -> Array:
-        if self.around.problem.F is None:
+        if self.noise is None:
             return np.full((len(X), self.model.n), np.nan)
-        return self._in_blocks(X, self.model.n, lambda some: self._std(self.around.tangent.values(some)))
+        return self._in_blocks(X, self.model.n, lambda some: self._std(self.tangent.values(some)))
 
     def _slope_std(self, X: Array) -> Array:
         n, m = self.model.n, self.model.m
-        return self._in_blocks(X, n * m, lambda some: self._std(self.around.tangent.slopes(some))).reshape(-1, n, m)
+        return self._in_blocks(X, n * m, lambda some: self._std(self.tangent.slopes(some))).reshape(-1, n, m)
 
     def _in_blocks(self, X: Array, entries: int, work: Callable[[Array], Array]) -> Array:
         """Work at points X, as many at a time as rows of so many entries leave room for."""
-        size = max(1, ROW_ENTRIES // (entries * max(self.around.tangent.size, 1)))
+        size = max(1, ROW_ENTRIES // (entries * max(self.tangent.size, 1)))
         parts = [work(X[first : first + size]) for first in range(0, len(X), size)]
         return np.concatenate(parts) if parts else np.zeros((0, entries))
 
     def _curve_std(self, j: int, u: Array, derivative: int) -> Array:
-        places = {one.branch: k for k, one in enumerate(self.around.tangent.moves)}
+        places = {one.branch: k for k, one in enumerate(self.tangent.moves)}
         if j not in places:
             return np.full(len(u), np.nan)
-        return self._std(self._gauged.curve(places[j], u, derivative))
+        return self._std(self.gauged.curve(places[j], u, derivative))
 
     @property
     def W0(self) -> Array:
         """Standard errors of the entries of W0, (r, m)."""
-        return self._std(self._gauged.W0)
+        return self._std(self.gauged.W0)
 
     @property
     def W1(self) -> Array:
         """Standard errors of the entries of W1, (n, r)."""
-        return self._std(self._gauged.W1)
+        return self._std(self.gauged.W1)
 
     @property
     def bias(self) -> Array:
         """Standard errors of the bias, (n,)."""
-        return self._std(self._gauged.bias)
+        return self._std(self.gauged.bias)
 
     @cached_property
     def angles(self) -> Array:
         """Standard errors of the directions, (r,), in degrees, inputs in units of their spread."""
-        tangent, scale = self.around.tangent, self.around.objective.units.x_scale
+        tangent, scale = self.tangent, self.x_scale
         result = np.full(self.model.rank, np.nan)
         for k, one in enumerate(tangent.moves):
             own = tangent.parts(k)[1]
@@ -143,8 +152,10 @@ def linearised_uncertainty(around: Neighbourhood) -> LinearisedUncertainty:
         float(around.freedom.sum()),
         float(found.numbers.sum() - around.freedom.sum()),
         describe_pattern(around),
-        around,
+        Gauged.of(around.tangent, problem.X, np.ones(problem.S) if problem.weights is None else problem.weights),
         covariance_of(around, some, found),
+        units.x_scale,
+        around,
     )
 
 

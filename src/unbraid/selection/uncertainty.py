@@ -10,6 +10,7 @@ from unbraid.results.fit import Fit, given_problem
 from unbraid.results.worth.objective import Objective
 from unbraid.results.worth.uncertainty import Drawing, Uncertainty
 from unbraid.runtime.process import single_blas_thread
+from unbraid.selection.bootstrap import bootstrap_uncertainty
 
 
 def uncertainty_of(fit: Fit, problem: Problem | None, method: str, drawing: Drawing) -> Uncertainty:
@@ -18,6 +19,10 @@ def uncertainty_of(fit: Fit, problem: Problem | None, method: str, drawing: Draw
     if method == "linearised":
         with single_blas_thread():
             return linearised_uncertainty(neighbourhood_of(fit, samples))
+    if method == "bootstrap":
+        with single_blas_thread():
+            linear = linearised_uncertainty(neighbourhood_of(fit, samples))
+        return bootstrap_uncertainty(fit, linear, drawing)
     raise SettingError(f"method must be 'linearised' or 'bootstrap', got {shown(method)}.")
 
 

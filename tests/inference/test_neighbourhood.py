@@ -1,0 +1,85 @@
+"""A fitted model to first order: derivatives, the normal matrix, and what they say of the fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from two_branches import SETTINGS, fitted, samples
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_rows_are_the_derivatives_of_the_moved_model(settings: dict[str, Any]) -> None:
+    fit, around = fitted(samples("both"), **settings)
+    tangent, rng = around.tangent, np.random.default_rng(0)
+    low, high = around.problem.X.min(axis=0), around.problem.X.max(axis=0)
+    X = rng.uniform(1.2 * low - 0.2 * high, 1.2 * high - 0.2 * low, (40, 3))  # also outside
+    size = 1.0 / np.sqrt(np.maximum(np.diagonal(around.data_matrix), 1e-12))
+    for k in range(0, tangent.size, 3):
+        step = np.zeros(tangent.size)
+        step[k] = 1e-5 * size[k]
+        ahead, back = tangent.moved(step), tangent.moved(-step)
+        for rows, exact in (
+            (tangent.values(X)[..., k], (ahead(X) - back(X)) / (2e-5 * size[k])),
+            (tangent.slopes(X)[..., k], (ahead.jacobian(X) - back.jacobian(X)) / (2e-5 * size[k])),
+        ):
+            scale = np.abs(rows).max() + 1e-3 * np.abs(fit.model(X)).max() / size[k]
+            off = np.abs(rows - exact).reshape(len(X), -1).max(axis=1) / scale
+            assert np.quantile(off, 0.9) < 1e-3  # but for points that a jump of a derivative comes past
+
+
+@pytest.mark.parametrize("kind", ["both", "values", "slopes"])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_the_matrix_from_sums_is_that_of_the_rows(kind: str, weights: bool, settings: dict[str, Any]) -> None:
+    _, around = fitted(samples(kind, weights), **settings)
+    A = around.rows().A.reshape(-1, around.tangent.size)
+    size = np.sqrt(np.maximum(np.sum(A**2, axis=0), 1e-300))
+    off = (around.data_matrix - A.T @ A) / size[:, None] / size
+    assert np.abs(off).max() < 1e-8
+
+
+def test_gaps_are_no_rows() -> None:
+    _, around = fitted(samples("both", gaps=True))
+    A, residual = around.rows()
+    assert not A[5, 1].any()
+    assert not A[8, 2:].any()
+    assert residual[5, 1] == 0.0
+    assert np.isfinite(around.data_matrix).all()
+
+
+@pytest.mark.parametrize("name", ["default", "B-spline", "smoothing"])
+def test_a_fit_is_at_the_minimum(name: str) -> None:
+    """So that no step of the linearised model would gain much."""
+    fit, around = fitted(samples("both"), **SETTINGS[name])
+    A, residual = around.rows()
+    descent = A.reshape(-1, around.tangent.size).T @ residual.ravel()
+    W1 = fit.model.W1 / around.objective.units.f_scale[:, None]
+    for k, one in enumerate(around.tangent.moves):
+        branch: Any = fit.model.branches[one.branch]
+        C = branch.placement.penalty_root()
+        if C is not None:
+            size = float(np.sum(W1[:, one.branch] ** 2))
+            descent[around.tangent.parts(k)[2]] -= size * (one.curves.T @ (C.T @ (C @ branch.coordinates)))
+    assert descent @ around.solved(descent) < 1e-4 * np.sum(residual**2)
+
+
+def test_constraints_at_their_bounds_do_not_move() -> None:
+    fit, around = fitted(samples("both"), **SETTINGS["increasing"])
+    free = [one.curves.shape[1] for one in around.tangent.moves]
+    branch: Any = fit.model.branches[0]
+    assert min(free) < len(branch.coordinates) - 1  # the parabola is pressed against its bound
+    step = 1e-3 * np.random.default_rng(0).standard_normal(around.tangent.size)
+    moved = around.tangent.moved(step / np.sqrt(np.maximum(np.diagonal(around.data_matrix), 1e-9)))
+    assert moved.rank == 2
+
+
+def test_freedom_is_that_of_the_fit() -> None:
+    fit, around = fitted(samples("both"))
+    assert fit.smoothing is not None
+    assert around.freedom.sum() - fit.model.n == pytest.approx(float(fit.smoothing.freedom.sum()), rel=0.02)
+    _, plain = fitted(samples("both"), basis=ub.Polynomial(3))
+    assert plain.freedom.sum() == pytest.approx(plain.tangent.size, abs=1e-3)
