@@ -84,6 +84,7 @@ def test_inputs_that_hang_together_are_not_recombined() -> None:
     assert expected_outside(around, seen) is None
     assert fit.held_out is not None
     assert fit.held_out.outside == pytest.approx(seen)
+    assert fit.held_out.output_errors is not None
     assert np.isfinite(fit.held_out.output_errors).all()
 
 

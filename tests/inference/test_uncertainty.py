@@ -121,7 +121,7 @@ def test_shapes_and_what_is_not_known() -> None:
     assert sure.branch(0).u.shape == sure.slope(1).std.shape
     for wrong, words in (((2,), "counted from 0 to 1"), ((0, None, 1.5), "between 0 and 1")):
         with pytest.raises(ub.UnbraidError, match=words):
-            sure.branch(*wrong)  # type: ignore[arg-type]
+            sure.branch(*wrong)
     _, _, slopes = sure_of("slopes")
     assert np.isnan(slopes.values(X).std).all()  # constants are open
     assert np.isfinite(slopes.jacobian(X).std).all()
@@ -142,7 +142,7 @@ def test_outputs_of_different_noise_have_different_intervals() -> None:
 
 def test_a_bootstrap_finds_about_the_same() -> None:
     problem, fit, linear = sure_of("both", basis=ub.Polynomial(3))
-    seen = []
+    seen: list[ub.Progress] = []
     sure = fit.uncertainty("bootstrap", draws=40, rng=0, jobs=1, callback=seen.append)
     ratio = sure.values(problem.X).std / linear.values(problem.X).std
     assert 0.6 < np.median(ratio) < 1.6

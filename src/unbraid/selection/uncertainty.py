@@ -27,6 +27,10 @@ def uncertainty_of(fit: Fit, problem: Problem | None, method: str, drawing: Draw
 
 
 def neighbourhood_of(fit: Fit, problem: Problem) -> Neighbourhood:
-    """A fit and its samples to second order."""
+    """A fit and its samples to second order, constraints left aside.
+
+    Coefficients at their bounds are then as uncertain as others. Held there, bands of increasing branches covered the
+    truth in 90 % of cases; as it is, in 94 % (`benchmarks/coverage.py`).
+    """
     minimised = Objective.default(problem) if fit.minimised is None else fit.minimised
-    return Neighbourhood.of(fit.model, problem, minimised, fit.constraints)
+    return Neighbourhood.of(fit.model, problem, minimised, ())
