@@ -24,16 +24,20 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 
 import unbraid as ub
-from unbraid.metrics import angles_between
 from unbraid.kernels.arrays import Array
+from unbraid.metrics import angles_between, direction_angles
+from unbraid.results.canonical import CanonicalModel
 
 KINDS = ("none", "straight", "none", "parallel", "none", "quadratic")
 SAMPLES, BOX = 300, 1.5
-CURVES = {
+SEEDS = 10
+CURVES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "sine": (lambda u: np.sin(2.0 * u), lambda u: 2.0 * np.cos(2.0 * u)),
     "exp": (np.exp, np.exp),
     "tanh": (lambda u: np.tanh(2.0 * u), lambda u: 2.0 / np.cosh(2.0 * u) ** 2),
@@ -61,7 +65,12 @@ def system(number: int, noise: float) -> tuple[str, ub.Problem, int]:
     kind = KINDS[(number // 2) % len(KINDS)]
     rng = np.random.default_rng(1000 + number)
     r, m = int(rng.integers(2, 4)), int(rng.integers(3, 5))
-    n = {"none": int(rng.integers(1, 4)), "straight": int(rng.integers(1, 3)), "parallel": int(rng.integers(2, 4))}.get(kind, 1)
+    outputs = {
+        "none": int(rng.integers(1, 4)),
+        "straight": int(rng.integers(1, 3)),
+        "parallel": int(rng.integers(2, 4)),
+    }
+    n = outputs.get(kind, 1)
     W0, W1 = apart(rng, r, m, 25.0), apart(rng, r, n, 20.0).T * rng.uniform(0.7, 1.5, r)
     curves = [str(one) for one in rng.choice(BENT, r, replace=False)]
     if kind == "straight":
@@ -84,3 +93,82 @@ def noisy(X: Array, F: Array, J: Array, noise: float, rng: np.random.Generator, 
     F = F + noise * F.std(axis=0) * rng.standard_normal(F.shape)
     J = J + noise * np.sqrt(np.mean(J**2, axis=(0, 2)))[:, None] * rng.standard_normal(J.shape)
     return ub.Problem(X, F, J if slopes else None)
+
+
+def example(noise: float, slopes: bool) -> ub.Problem:
+    """F1 = sin(2 x1 + x2), f2 = exp(x3) - x4."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-BOX, BOX, (SAMPLES, 4))
+    u = 2.0 * X[:, 0] + X[:, 1]
+    F = np.stack([np.sin(u), np.exp(X[:, 2]) - X[:, 3]], axis=1)
+    J = np.zeros((SAMPLES, 2, 4))
+    J[:, 0, 0], J[:, 0, 1], J[:, 1, 2], J[:, 1, 3] = 2.0 * np.cos(u), np.cos(u), np.exp(X[:, 2]), -1.0
+    return noisy(X, F, J, noise, rng, slopes)
+
+
+def compare_seeds(noise: float, slopes: bool) -> str:
+    """How much the models of ten seeds differ, as they are and in the canonical form."""
+    problem = example(noise, slopes)
+    fits = [ub.decouple(problem, 3, rng=seed) for seed in range(SEEDS)]
+    found = [ub.diagnose(fit) for fit in fits]
+    forms = [one.canonical for one in found if one.canonical is not None]
+    as_found = max(float(direction_angles(a.model.W0, b.model.W0).max()) for a, b in combinations(fits, 2))
+    ranks = sorted({form.rank for form in forms})
+    line = f"{100 * noise:5.1f} %  {'with J' if slopes else 'alone ':6}  {as_found:12.2f}  "
+    if len(ranks) > 1:
+        return line + f"numbers of bent branches differ: {ranks}"
+    turned = max(float(direction_angles(a.W0, b.W0).max()) for a, b in combinations(forms, 2))
+    lines = max(float(np.linalg.norm(a.L - b.L) / np.linalg.norm(a.L)) for a, b in combinations(forms, 2))
+    curves = max(curve_difference(a, b, problem.X) for a, b in combinations(forms, 2))
+    verdicts = sum(one.unique is False and bool(one.unique_canonical) for one in found)
+    return line + f"{turned:9.3f}  {100 * lines:6.3f}  {100 * curves:6.3f}  {verdicts:3} of {SEEDS}"
+
+
+def curve_difference(one: CanonicalModel, other: CanonicalModel, X: Array) -> float:
+    """The largest root mean square difference of branches' parts in the outputs, over that of the part."""
+    parts = [
+        [np.outer(g(X @ w0), w1) for g, w0, w1 in zip(form.branches, form.W0, form.W1.T, strict=True)]
+        for form in (one, other)
+    ]
+    return max(float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in zip(*parts, strict=True))
+
+
+NAMES = {"straight": "straight", "parallel": "parallel", "quadratic": "rotating"}
+
+
+def judge_systems(count: int, even: bool, noise: float) -> None:
+    """Print how many verdicts on random systems are right."""
+    right: dict[str, list[bool]] = {}
+    named: dict[str, list[bool]] = {}
+    begun = time.perf_counter()
+    for number in range(0 if even else 1, 2 * count, 2):
+        kind, problem, rank = system(number, noise)
+        found = ub.diagnose(ub.decouple(problem, rank, rng=0))
+        correct = found.unique is (kind == "none")
+        right.setdefault(kind, []).append(correct)
+        if kind != "none":
+            named.setdefault(kind, []).append({one.kind for one in found.freedoms} == {NAMES[kind]})
+        if not correct:
+            print(f"  wrong: system {number}, {kind}: {found!r}")
+    total = [one for ones in right.values() for one in ones]
+    each = ", ".join(f"{kind} {sum(ones)} of {len(ones)}" for kind, ones in right.items())
+    names = [one for ones in named.values() for one in ones]
+    took = time.perf_counter() - begun
+    print(f"noise {100 * noise:g} %: right in {sum(total)} of {len(total)} ({each}); {took:.0f} s")
+    print(f"  named as built in {sum(names)} of {len(names)}", flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    numbers = [int(one) for one in sys.argv[1:] if one.isdigit()]
+    print("Ten seeds of one problem: largest angle as found, in canonical form; L and curves in %; verdicts right")
+    print("noise    values      as found  canonical       L  curves  verdict")
+    for noise in (0.0, 0.01):
+        for slopes in (False, True):
+            print(compare_seeds(noise, slopes), flush=True)
+    for noise in (0.0, 0.01):
+        judge_systems(numbers[0] if numbers else 50, "even" in sys.argv, noise)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-r"""The canonical form of a model: all that is linear in one matrix, and branches that are bent and nothing else,
+r"""The canonical form of a model: all that is linear in one matrix, and branches that are bent and nothing else.
 
     f(x) = L x + W1 g(W0 x) + bias.
 
