@@ -35,6 +35,8 @@ from unbraid.metrics import angles_between, direction_angles
 from unbraid.results.canonical import CanonicalModel
 
 KINDS = ("none", "straight", "none", "parallel", "none", "quadratic")
+OUTPUTS = {"none": (1, 4), "straight": (1, 3), "parallel": (2, 4), "quadratic": (1, 2)}
+"""From how many outputs on and up to how many, exclusively, a kind of system has."""
 SAMPLES, BOX = 300, 1.5
 SEEDS = 10
 CURVES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {

@@ -153,13 +153,15 @@ class CanonicalModel:
     def __call__(self, X: npt.ArrayLike) -> Array:
         """The values at X (S, m): (S, n). A single point (m,) gives (n,)."""
         points = self._points(X)
-        R = branch_values(self.branches, self.W0 @ points.reshape(-1, self.m).T).reshape(self.rank, -1)
+        u = self.W0 @ points.reshape(-1, self.m).T
+        R = branch_values(self.branches, u).reshape(u.shape)
         return np.asarray((R.T @ self.W1.T).reshape(*points.shape[:-1], self.n) + points @ self.L.T + self.bias)
 
     def jacobian(self, X: npt.ArrayLike) -> Array:
         """J(x) = L + W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m)."""
         points = self._points(X)
-        G = branch_slopes(self.branches, self.W0 @ points.reshape(-1, self.m).T).reshape(self.rank, -1)
+        u = self.W0 @ points.reshape(-1, self.m).T
+        G = branch_slopes(self.branches, u).reshape(u.shape)
         bent = (self.W1 * G.T[:, None, :]) @ self.W0
         return np.asarray(bent.reshape(*points.shape[:-1], self.n, self.m) + self.L)
 

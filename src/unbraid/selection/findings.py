@@ -102,6 +102,7 @@ def on_branches(found: Diagnostics) -> Iterator[str]:
     """
     if found.superfluous:
         yield on_idle(found.superfluous, found.rank)
+    mixed = [set(one.branches) for one in found.freedoms if one.kind == "parallel"]
     for pair in found.parallel:
         both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
         if pair.cancelling:
@@ -109,6 +110,8 @@ def on_branches(found: Diagnostics) -> Iterator[str]:
             yield f"{both} and nearly cancel: read their curves as a sum{smaller}."
         elif pair.mergeable and found.explained:
             yield f"{both}, and one branch may do for both: try rank {found.carrying - 1}."
+        elif any({pair.one, pair.other} <= branches for branches in mixed):
+            continue  # as is told of what can move
         elif found.unique is False and not pair.mergeable:
             yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
         else:

@@ -57,7 +57,7 @@ class Freedom:
             return f"by {100.0 * self.share:.2g} % of the outputs' spread within one standard error"
         if min(self.degrees) >= FREELY:
             return "by any angle within the noise"
-        angles = listed(["any angle" if angle >= FREELY else f"{angle:.2g}" for angle in self.degrees])
+        angles = listed([f"over {FREELY:g}" if angle >= FREELY else f"{angle:.2g}" for angle in self.degrees])
         return f"by {angles} degrees within one standard error"
 
     @property
@@ -75,8 +75,8 @@ class Freedom:
             return f"{who} can trade straight lines, in {counted(self.ways, 'way')}, {self.size}."
         if self.kind == "parallel":
             return (
-                f"{who} look along one direction, and their curves can be mixed, in {counted(self.ways, 'way')}, "
-                f"{self.size}: other mixes are as good."
+                f"{who} are curves of one input, and can be mixed, in {counted(self.ways, 'way')}, {self.size}: other "
+                "mixes are as good."
             )
         if self.kind == "rotating":
             return (
