@@ -49,6 +49,7 @@ class Agreement(NamedTuple):
     match: float
 
 
+@np.errstate(all="ignore")  # a start that has lost its way has infinite branches, which are nothing here
 def found_by(run: Run, samples: int) -> Found:
     """What a start found in so many samples, in the solver's units."""
     one = run.best
@@ -59,6 +60,9 @@ def found_by(run: Run, samples: int) -> Found:
     values = finite_or_zero(placement.evaluate(a, placement.at(u)))
     weights = t * (1.0 - t)  # few samples lie at the ends
     lines = np.array([nearest_line(inputs, own, weights) for inputs, own in zip(u, values, strict=True)])
+    lines = finite_or_zero(lines)
+    W1 = W1 / (np.abs(W1).max(initial=0.0) or 1.0)
+    lines /= np.abs(lines[:, 3]).max(initial=0.0) or 1.0
     lengths = np.linalg.norm(W1, axis=0)
     total = float(np.linalg.norm(lengths * lines[:, 3])) or 1.0
     left = np.sqrt(run.objective) if np.isfinite(run.objective) else 1.0

@@ -73,6 +73,7 @@ class Mode(NamedTuple):
     exact: bool
 
 
+@np.errstate(all="ignore")  # of what is not finite nothing is told
 def find_freedoms(around: Neighbourhood) -> Known | None:
     """What can move about a fitted model; None where there are too many unknowns to tell."""
     if not 0 < around.tangent.size <= DENSE_LIMIT or around.problem.S < 2:
@@ -80,10 +81,14 @@ def find_freedoms(around: Neighbourhood) -> Known | None:
     if not np.isfinite(around.data_matrix).all():
         return None
     noise = np.sqrt(np.maximum(noise_of(around, samples_to_look_at(around)).variances, EXACT**2))
+    if not np.isfinite(noise).all():
+        return None
     lines = straight_branches(around, noise)
     around = with_lines(around, lines)
     sigma = max(float(np.sqrt(np.mean(noise**2))), EXACT)
     parts = Parts.of(around, sigma)
+    if not np.isfinite(parts.root).all():
+        return None
     bent = [k for k, one in enumerate(around.tangent.moves) if one.branch not in lines]
     free, space = parts.modes(bent, canonical=True, beside=None)
     others, _ = parts.modes(range(len(around.tangent.moves)), canonical=False, beside=space)

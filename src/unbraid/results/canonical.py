@@ -239,12 +239,20 @@ def nearest_line(u: Array, values: Array, weights: Array | None) -> tuple[float,
     """Constant and slope of the line nearest to values at u (S,), and the standard deviations of rest and values."""
     share = np.full(len(u), 1.0 / len(u)) if weights is None else weights / weights.sum()
     middle, mean = float(share @ u), float(share @ values)
-    du, dv = u - middle, values - mean
+    (du, wide), (dv, high) = (in_own_size(one) for one in (u - middle, values - mean))
     spread = float(share @ du**2)
     slope = float(share @ (du * dv)) / spread if spread > 0.0 else 0.0
     rest = dv - slope * du
     rest -= share @ rest
-    return mean - slope * middle, slope, float(np.sqrt(share @ rest**2)), float(np.sqrt(share @ dv**2))
+    sizes = [high * float(np.sqrt(share @ one**2)) for one in (rest, dv)]
+    slope *= high / wide
+    return mean - slope * middle, slope, sizes[0], sizes[1]
+
+
+def in_own_size(values: Array) -> tuple[Array, float]:
+    """Values as numbers that can be squared, and the power of two that they are measured in."""
+    power = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    return np.ldexp(values, -power), float(np.ldexp(1.0, power))
 
 
 def largest_signs(rows: Array) -> Array:

@@ -255,6 +255,7 @@ def examined(
     )
 
 
+@np.errstate(all="ignore")  # what is not finite is not told of
 def around_minimum(model: DecoupledModel, problem: Problem, fit: Fit) -> Neighbourhood:
     """A fitted model and samples to second order, in balanced units of these samples."""
     coupling, offset = (1.0, True) if fit.minimised is None else (fit.minimised.coupling, fit.minimised.offset)
