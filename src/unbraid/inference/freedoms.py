@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.inference.linearised import noise_of, samples_to_look_at
+from unbraid.inference.linearised import noise_of
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.kernels.arrays import Array, spread_out
 from unbraid.kernels.quadratics import unit_diagonal
@@ -51,6 +51,8 @@ INVOLVED = 0.1
 """Share of the largest move of a branch, in one combination, from which on others are part of it."""
 MOST_SAMPLES = 2000
 """Samples, spread evenly, at which parts are looked at."""
+WORK, FEWEST = 1e9, 50
+"""Multiplications that are spent on the level of noise, and samples that it is taken from whatever that costs."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def find_freedoms(around: Neighbourhood) -> Known | None:
         return None
     if not np.isfinite(around.data_matrix).all():
         return None
-    noise = np.sqrt(np.maximum(noise_of(around, samples_to_look_at(around)).variances, EXACT**2))
+    most = int(max(FEWEST, WORK / (around.numbers * around.tangent.size**2)))
+    some = np.sort(spread_out(around.problem.S, min(most, around.problem.S)))
+    noise = np.sqrt(np.maximum(noise_of(around, some).variances, EXACT**2))
     if not np.isfinite(noise).all():
         return None
     lines = straight_branches(around, noise)
@@ -163,7 +167,10 @@ class Parts:
         return cls(around, X, scale[:, None] * vectors * sizes, np.where(spread > 0.0, spread, 1.0))
 
     def part(self, k: int, canonical: bool) -> tuple[Array, Array, float]:
-        """What z does to the part of the k-th of the moves: values (S, Z) along w1, turns (n, Z) of w1, its size."""
+        """What z does to the part of the k-th of the moves: along w1 (·, Z), turns of w1 (n, Z), its size.
+
+        Rows are those of the samples but for a rotation, so that there are no more of them than unknowns.
+        """
         tangent, units = self.around.tangent, self.around.objective.units
         one, (outer, inner, curves) = tangent.moves[k], tangent.parts(k)
         branch = tangent.model.branches[one.branch]
@@ -178,7 +185,8 @@ class Parts:
         length = float(np.linalg.norm(tangent.model.W1[:, one.branch] / units.f_scale))
         turned = slopes[:, None] * ((self.X - tangent.center) @ one.inner)
         bent = branch.design(u) @ one.curves
-        along = without(frame, turned) @ self.root[inner] + without(frame, bent) @ self.root[curves]
+        short = np.linalg.qr(without(frame, np.concatenate([turned, bent], axis=1)), mode="r")
+        along = short @ self.root[inner.start : curves.stop]
         size = float(np.linalg.norm(rest))
         return length * along, size * (one.outer / units.f_scale[:, None]) @ self.root[outer], length * size
 
@@ -211,7 +219,7 @@ class Parts:
             change, turn = along @ z, turns @ z
             moves[k] = np.sqrt(np.sum(change**2) + np.sum(turn**2))
             relative = max(relative, float(moves[k]) / size)
-            outputs += (mix / np.linalg.norm(mix)) ** 2 * np.mean(change**2) + turn**2 / len(self.X)
+            outputs += (mix / np.linalg.norm(mix)) ** 2 * np.sum(change**2) / len(self.X) + turn**2 / len(self.X)
             w0 = tangent.model.W0[one.branch] * units.x_scale
             turned = (one.inner * units.x_scale[:, None]) @ (self.root[tangent.parts(k)[1]] @ z)
             degrees[k] = np.rad2deg(np.linalg.norm(turned) / np.linalg.norm(w0))
