@@ -90,7 +90,9 @@ def test_a_course_without_any_change_is_not_drawn(tmp_path: Path) -> None:
 
 
 def test_what_a_note_says_is_not_said_again_as_a_next_step() -> None:
-    fit = values_alone()
+    rng = np.random.default_rng(0)
+    noise = ub.Problem(rng.uniform(-1, 1, (200, 3)), rng.standard_normal((200, 2)), rng.standard_normal((200, 2, 3)))
+    fit = ub.decouple(noise, 4, basis=ub.BSpline(12), rng=0, starts=4)
     found = ub.diagnose(fit)
     [said] = [note for note in fit.notes if "finished starts found these directions" in note]
     assert said in found.advice

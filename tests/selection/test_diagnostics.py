@@ -69,14 +69,36 @@ def test_known_ambiguities_are_counted() -> None:
         found = diagnosed(problem, 2)
         assert found.flat == Flat(count, 0)
         assert found.unique is False
-        assert any("other directions are as good" in one for one in found.advice)
+
+
+def test_parabolas_of_one_output_rotate() -> None:
+    found = diagnosed(product(), 2)
+    [freedom] = found.freedoms
+    assert (freedom.kind, freedom.branches, freedom.ways) == ("rotating", (0, 1), 1)
+    assert freedom.share == np.inf
+    assert found.unique_canonical is False
+    assert "no, branches 1 and 2 can rotate" in repr(found)
+    assert any("other directions are as good. Samples from a wider range" in one for one in found.advice)
+
+
+def test_a_linear_map_is_unique_in_the_canonical_form() -> None:
+    found = diagnosed(linear(), 2)
+    assert found.straight == (0, 1)
+    assert {one.kind for one in found.freedoms} == {"straight"}
+    assert found.unique_canonical
+    assert found.canonical is not None
+    assert found.canonical.rank == 0
+    np.testing.assert_allclose(found.canonical.L, np.random.default_rng(1).standard_normal((2, 3)), atol=1e-9)
+    assert "the directions of branches 1 and 2, which are straight lines, mean nothing" in repr(found)
 
 
 def test_more_branches_than_entries_of_a_jacobian_trade_straight_lines() -> None:
     problem, _ = ub.datasets.random_system(2, 2, 5, 200, "sine", rng=1)
     found = diagnosed(problem, 5)
     assert found.flat == Flat(1, 1)
-    assert any("trade curves" in one for one in found.advice)
+    assert any("trade straight lines" in one for one in found.advice)
+    assert found.unique is False
+    assert found.unique_canonical
 
 
 def test_too_few_samples_leave_the_model_open() -> None:
@@ -136,7 +158,7 @@ def test_starts_that_agree_have_a_match_score_of_one() -> None:
 
 
 def test_ambiguous_systems_have_a_lower_one() -> None:
-    found = diagnosed(linear(), 2)
+    found = diagnosed(product(), 2)
     assert found.match is not None
     assert found.match < 0.99
     assert any("do not read much into single branches" in one for one in found.advice)
@@ -171,7 +193,8 @@ def test_two_curves_of_one_input_are_told_apart_from_one_curve_twice() -> None:
     assert (pair.one, pair.other) == (0, 1)
     assert not pair.mergeable
     assert not pair.cancelling
-    assert any("two curves of one input" in one for one in found.advice)
+    assert any("are curves of one input, and can be mixed, in 2 ways" in one for one in found.advice)
+    assert [(one.kind, one.branches) for one in found.freedoms] == [("parallel", (0, 1))]
 
 
 def test_shares_are_those_of_a_known_sum() -> None:

@@ -9,11 +9,10 @@ from typing import Self
 from unbraid.data.looking.idle import idle_directions, without_idle
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
+from unbraid.fitting.agreement import agreement, found_by
 from unbraid.fitting.request import Request, count_unknowns
 from unbraid.fitting.session import CUTS, Found
 from unbraid.inference.leave_one_out import expected_errors
-from unbraid.kernels.decompositions import finite_or_zero
-from unbraid.metrics import direction_angles, factor_match
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import Shown, notes_on
 from unbraid.results.outcome import Status
@@ -43,7 +42,7 @@ class Case:
         basis = request.basis_searched_on(self.problem) if found.basis is None else found.basis
         model = finish_run(problem, self.units, basis, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
-        summaries = tuple(summarise(run, starts[0], self.units) for run in starts)
+        summaries = tuple(summarise(run, starts[0], self.units, problem.S) for run in starts)
         status = ending(problem, best.status if found.cut is None else found.cut)
         smoothing = found.smoothing
         constrained = any(one is not None for one in request.constraints)
@@ -85,12 +84,8 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def summarise(run: Run, best: Run, units: Units) -> StartSummary:
-    """How a start ended, and how far its directions are from those of the best one."""
-    (W0, W1), (W0_best, W1_best) = (
-        (finite_or_zero(one.best.W0[0]), finite_or_zero(one.best.W1[0])) for one in (run, best)
-    )
-    angle = float(direction_angles(W0_best / units.x_scale, W0 / units.x_scale).max())
-    match = factor_match(W0_best, W1_best, W0, W1)
+def summarise(run: Run, best: Run, units: Units, samples: int) -> StartSummary:
+    """How a start ended, and how far what it found is from what the best one did, in the canonical form."""
+    near = agreement(found_by(best, samples), found_by(run, samples), units)
     finished = run.finished and run.status not in CUTS
-    return StartSummary(run.objective, run.trace.sweeps, run.status, angle, match, finished)
+    return StartSummary(run.objective, run.trace.sweeps, run.status, near.angle, near.match, finished)

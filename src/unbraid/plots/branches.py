@@ -21,7 +21,8 @@ from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
-from unbraid.selection.diagnostics import TWICE, branch_shares
+from unbraid.selection.diagnostics import branch_shares
+from unbraid.selection.findings import TWICE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -107,7 +107,7 @@ class Subject:
         """What `diagnose` finds: on the samples of the fit, for few others would not determine the model."""
         assert self.fit is not None
         assert self.own
-        return examined(self.model, self.problem.counting(), self.fit.starts, self.jacobian_error, self.output_errors)
+        return examined(self.model, self.problem.counting(), self.fit, self.jacobian_error, self.output_errors)
 
     @cached_property
     def both_shares(self) -> tuple[Array | None, Array | None]:

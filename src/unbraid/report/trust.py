@@ -14,7 +14,7 @@ from unbraid.report.verdict import grade
 from unbraid.report.words import count_word, in_percent, listed_words, plain_number, share_of, small
 from unbraid.results.advice import SAME
 from unbraid.results.carrying import name_superfluous
-from unbraid.selection.diagnostics import was
+from unbraid.selection.findings import uniqueness_words, was
 
 
 def jacobian_words(subject: Subject) -> str:
@@ -198,10 +198,14 @@ def uniqueness_answer(subject: Subject) -> str:
         return "Not tested: there are too many unknowns."
     if found.unique:
         said = "Yes, locally: any small change of directions or curves changes something at the samples."
+    elif found.unique_canonical:
+        said = f"Unique {uniqueness_words(found)}."
+    elif found.freedoms:
+        said = f"No: {uniqueness_words(found).removeprefix('no, ')}, while errors stay within the noise."
     else:
         said = f"No: there {'is' if found.flat.directions == 1 else 'are'} {counted(found.flat.directions, 'way')} to "
         said += "change the model and nothing at the samples."
-    if found.generic:
+    if found.generic and found.unique:
         said += " Jacobians of this size determine so many branches even without smooth curves."
     return said
 

@@ -9,12 +9,16 @@ import numpy as np
 
 from unbraid.report.subject import Subject
 from unbraid.report.words import ROUNDING_ERROR, count_word, in_percent, listed_words
+from unbraid.results.advice import SAME, ending_as_low, match_of
+from unbraid.results.fit import Fit
 from unbraid.results.notes import UNEXPLAINED
 from unbraid.results.outcome import Status
 from unbraid.selection.diagnostics import EXPLAINED
 
 MISSED, FAIR, GOOD = 50.0, 20.0, EXPLAINED
 """Errors in %: from the first on a model misses a quarter of an output; below the others it follows it fairly, well."""
+MOST_STARTS = 0.75
+"""The share of the finished starts from which on it is good that so many agree."""
 MEANINGS = {
     Status.RUNNING: "The search had not ended.",
     Status.CONVERGED: "The search ended by itself: more steps would change next to nothing.",
@@ -120,6 +124,18 @@ def grade(error: float) -> str:
     return "large" if error < UNEXPLAINED else "mostly unexplained" if error < 100.0 else "not explained"
 
 
+def agreement_kind(fit: Fit) -> str:
+    """How good it is that so many starts agree: good where nearly all do, bad where hardly any does, or others differ.
+
+    Others that ended as low, that is: those that ended higher say how hard the search is, and nothing of the model.
+    """
+    finished, low = sum(start.finished for start in fit.starts), ending_as_low(fit.starts)
+    match = match_of(low)
+    if fit.agreeing <= max(1, finished // 4) or (match is not None and match < SAME):
+        return "bad"
+    return "good" if fit.agreeing >= MOST_STARTS * finished else "plain"
+
+
 def badges(subject: Subject) -> Iterator[Badge]:
     """Facts about the fit at a glance: how it ended, whether starts agree, whether it is unique."""
     fit = subject.fit
@@ -128,12 +144,16 @@ def badges(subject: Subject) -> Iterator[Badge]:
         yield Badge("good" if fit.status.converged else "bad", ended.capitalize())
         finished = sum(start.finished for start in fit.starts)
         if finished > 1 and not subject.superfluous:  # starts are compared with what was left out later
-            agree = fit.agreeing > max(1, finished // 4)
-            yield Badge("good" if agree else "bad", f"{fit.agreeing} of {finished} finished starts agree")
+            yield Badge(agreement_kind(fit), f"{fit.agreeing} of {finished} finished starts agree")
     if subject.own:
         found = subject.diagnostics
-        if found.unique is not None:
-            yield Badge("good" if found.unique else "bad", "Locally unique" if found.unique else "Not unique")
+        if found.unique:
+            yield Badge("good", "Locally unique")
+        elif found.unique_canonical:
+            lines = found.straight and any(one.kind == "straight" for one in found.freedoms)
+            yield Badge("plain", f"Unique up to straight {'branches' if lines else 'lines'}")
+        elif found.unique is False:
+            yield Badge("bad", "Not unique")
         if found.parallel:
             yield Badge("bad", "Branches nearly parallel")
     if subject.superfluous:

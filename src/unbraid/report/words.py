@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unbraid.plots.labels import RAISED
-from unbraid.selection.diagnostics import TWICE
+from unbraid.selection.findings import TWICE
 
 NUMBER_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 TOGETHER = "\N{NO-BREAK SPACE}"

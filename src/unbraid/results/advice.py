@@ -12,6 +12,7 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.results.carrying import name_superfluous
 from unbraid.results.fit import AGREEING, StartSummary
+from unbraid.results.worth.freedom import Freedom
 
 AS_LOW, ZERO = 1.05, 1e-20
 """Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
@@ -53,6 +54,25 @@ def on_starts(starts: Sequence[StartSummary]) -> str | None:
     if match is None:
         return f"{only}, and no other ended as low: more starts may find a better model."
     return f"{only}, though {counted(len(low), 'start')} ended equally low: small branches may look elsewhere as well."
+
+
+# What can move.
+
+
+def on_freedom(freedom: Freedom, smaller: str) -> str:
+    """What can move, how far, and what settles it; `smaller`: 'a smaller rank or ', where that may be advised."""
+    cures = {
+        "straight": "The canonical form (`model.canonical`) has its line in L, where nothing is open.",
+        "lines": "The canonical form (`model.canonical`) has all lines in L, where nothing is open.",
+        "parallel": "No samples tell them apart: read them as one branch, with the sum of their curves in each output.",
+        "rotating": "Samples from a wider range, where the curves are no parabolas, or further outputs settle it; more "
+        "samples of the same kind do not.",
+        "open": f"Use {smaller}more samples.",
+    }
+    cure = cures[freedom.kind]
+    if freedom.kind == "straight" and len(freedom.branches) > 1:
+        cure = cure.replace("its line", "their lines")
+    return f"{freedom.words} {cure}"
 
 
 # Branches that carry nothing.

@@ -48,9 +48,11 @@ class StartSummary:
     status
         How it ended.
     angle
-        The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched.
+        The largest angle, in degrees, between its directions (rows of W0) and the best start's, matched; those of
+        straight branches, which mean nothing, do not count (`DecoupledModel.canonical`).
     match
-        Its factor match score with the best start (`metrics.factor_match`), in the solver's units.
+        Its factor match score with the best start (`metrics.factor_match`), in the solver's units, of what is more than
+        a straight line likewise.
     finished
         False if it was left after the search, because others were better, or enough had agreed.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
 from unbraid.results.evaluation import Floats, branch_slopes, branch_values, in_blocks, prepare_out
+
+if TYPE_CHECKING:
+    from unbraid.results.canonical import CanonicalModel
 
 PARTS = ("W0", "W1", "branches", "bias", "input_names", "output_names", "encoding")
 """What a model is made of."""
@@ -180,6 +183,50 @@ class DecoupledModel:
         known = ~np.isnan(off)
         missing = np.sum(np.where(known, off, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1)
         return self.changed(bias=self.bias + missing)
+
+    def canonical(
+        self,
+        X: npt.ArrayLike | None = None,
+        *,
+        weights: npt.ArrayLike | None = None,
+        straight: Sequence[int] | None = None,
+    ) -> CanonicalModel:
+        """The same function as f(x) = L x + W1 g(W0 x) + bias, with branches g that have no linear part.
+
+        Linear parts of branches are gathered in one matrix L, so that models can be compared: rows of W0 of length one,
+        signs, sizes and the order of branches are fixed, and a branch that is nothing but a line is none any more.
+
+        Parameters
+        ----------
+        X
+            (S, m), the samples over which the line nearest to each branch is taken; None: evenly over its domain.
+        weights
+            (S,), those of the samples; None: all the same.
+        straight
+            The branches, from 0, to be taken for lines, whatever is left of them: those that `ub.diagnose` finds to be
+            straight up to noise, say. None: those of which nothing but rounding is left.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 3))
+        >>> problem = ub.Problem(X, np.exp(X[:, 0]) - X[:, 2])
+        >>> form = ub.decouple(problem, rank=2, rng=0).model.canonical(X, straight=[1])
+        >>> form
+        CanonicalModel(m=3 inputs, 1 bent branch, 1 straight one in L, n=1 output)
+        >>> form.W0.round(2) + 0.0
+        array([[1., 0., 0.]])
+        >>> form.L.shape, form(X).shape, form.jacobian(X).shape
+        ((1, 3), (200, 1), (200, 1, 3))
+        """
+        from unbraid.results.canonical import canonical_form
+
+        points = None if X is None else np.atleast_2d(self._points(X)).astype(np.float64)
+        own = None if weights is None else numbers("weights", weights)
+        if own is not None and (points is None or own.shape != (len(points),)):
+            got = "no X" if points is None else f"{counted(len(points), 'point')}"
+            raise DataError(f"weights must be (S,), one a row of X, got shape {own.shape} for {got}.")
+        return canonical_form(self, points, own, straight)
 
     def _points(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """X as an array (S, m) or (m,) of real numbers of any type, or an error that says what it is instead."""

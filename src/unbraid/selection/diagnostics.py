@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -15,15 +15,21 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
+from unbraid.inference.freedoms import Known, find_freedoms
+from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
-from unbraid.results.advice import ending_as_low, match_of, on_idle, on_starts
+from unbraid.results.advice import ending_as_low, match_of, on_starts
+from unbraid.results.canonical import CanonicalModel, canonical_form
 from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
-from unbraid.results.fit import Fit, StartSummary, errors_on, given_problem
+from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.smoothing import Smoothing, freedom_number
+from unbraid.results.worth.freedom import Freedom
 from unbraid.results.worth.fresh import beyond_training
+from unbraid.results.worth.objective import Objective
+from unbraid.selection.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
 from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.iterates import Iterates
@@ -33,14 +39,8 @@ PARALLEL = 5.0
 """Degrees below which two directions count as parallel."""
 CANCELLING = 0.01
 """Two branches cancel where the square of their sum is below this share of their squares' sum."""
-NEGLIGIBLE = 1e-3
-"""A share of what there is to explain below which a branch hardly matters."""
 EXPLAINED = 5.0
 """An error in %, of the worst output or of the slopes, from which on a smaller rank is no advice."""
-TWICE = 2.0
-"""A share from which on its number says nothing but that branches cancel."""
-OVER_ALL = 1.005
-"""A share that is printed as more than 100 %."""
 FOLLOWS = 100.0
 """An error in % from which on a model does not follow the samples at all."""
 
@@ -75,8 +75,8 @@ class Diagnostics:
         The ways to change the model and nothing at the samples, to first order: how many there are, and how many of
         them only trade curves among branches. None where there are too many unknowns to tell.
     match
-        The mean factor match score between the best start and the others that ended as low: 1 where all found the same.
-        None where there is no other.
+        The mean factor match score, in the canonical form, between the best start and the others that ended as low: 1
+        where all found the same. None where there is no other.
     compared
         How many starts ended as low, the best one among them.
     parallel
@@ -100,6 +100,14 @@ class Diagnostics:
         Whether the model follows the samples at all: if so, a branch that is larger than they are is cancelled in part.
     starts_advice
         What to make of starts that did not find the same, as notes of the fit have it; None where they did.
+    freedoms
+        What can move while the misfit stays within the noise, or within rounding where there is none: each with the
+        branches that move, how far, and why.
+    straight
+        The branches, from 0, that are straight lines, up to noise.
+    canonical
+        The model in its canonical form over the samples, with the straight branches in L. None where numbers are too
+        large or too small to be squared.
     """
 
     rank: int
@@ -118,6 +126,9 @@ class Diagnostics:
     smooth: bool = False
     follows: bool = True
     starts_advice: str | None = None
+    freedoms: tuple[Freedom, ...] = ()
+    straight: tuple[int, ...] = ()
+    canonical: CanonicalModel | None = None
 
     @property
     def carrying(self) -> int:
@@ -126,8 +137,21 @@ class Diagnostics:
 
     @property
     def unique(self) -> bool | None:
-        """Whether the model is locally unique, up to order, sign, scale and constants of branches; None: not tested."""
-        return None if self.flat is None else self.flat.directions == 0
+        """Whether the model is locally unique, up to order, sign, scale and constants of branches; None: not tested.
+
+        So it is where no other one nearby does as well within the noise: directions and curves are what they are.
+        """
+        return None if self.flat is None else self.flat.directions == 0 and not self.freedoms
+
+    @property
+    def unique_canonical(self) -> bool | None:
+        """Whether the canonical form is locally unique: all but directions of straight branches, and lines that move.
+
+        None: not tested.
+        """
+        if self.unique is False and self.freedoms:
+            return not any(one.in_canonical_form for one in self.freedoms)
+        return self.unique
 
     @property
     def importance(self) -> Array:
@@ -142,10 +166,7 @@ class Diagnostics:
         return (*on_uniqueness(self), *starts, *on_branches(self), *on_shares(self))
 
     def __repr__(self) -> str:
-        if self.flat is None:
-            unique = "not tested, there are too many unknowns"
-        else:
-            unique = "yes, locally" if self.unique else f"no, {counted(self.flat.directions, 'flat direction')}"
+        unique = uniqueness_words(self)
         bound = (
             "" if self.generic is None else f"; the bound for generic Jacobians is {'' if self.generic else 'not '}met"
         )
@@ -194,23 +215,26 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     own = given is fit.problem
     errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(sizes.problem(given), model)
     found = replace(
-        examined(model, samples.counting(), fit.starts, *errors),
+        examined(model, samples.counting(), fit, *errors),
         smoothing=fit.smoothing,
         noise=None if fit.smoothing is None else fit.noise,
     )
+    if not sizes.ordinary:
+        found = replace(found, canonical=None)
     return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
 
 
 def examined(
     model: DecoupledModel,
     problem: Problem,
-    starts: Sequence[StartSummary],
+    fit: Fit,
     jacobian_error: float | None,
     output_errors: Array | None,
 ) -> Diagnostics:
-    """The same for a fitted model, samples and the errors on them, and for the starts it is the best of."""
-    at, low, kept = balanced(model, problem), ending_as_low(starts), carrying(model)
+    """The same for a fitted model, samples and the errors on them, and for the fit it comes from, in any units."""
+    at, low, kept = balanced(model, problem), ending_as_low(fit.starts), carrying(model)
     worst = worst_error(jacobian_error, output_errors)
+    known = find_freedoms(around_minimum(model, problem, fit)) or Known((), ())
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, len(kept)),
@@ -222,15 +246,20 @@ def examined(
         slopes=slope_shares(at),
         explained=worst < EXPLAINED,
         follows=worst < FOLLOWS,
-        starts_advice=on_starts(starts),
+        starts_advice=on_starts(fit.starts),
         superfluous=tuple(superfluous(model)),
         smooth=chooses_smoothing(model),
+        freedoms=known.freedoms,
+        straight=known.straight,
+        canonical=canonical_form(model, problem.X, problem.weights, known.straight),
     )
 
 
-def was(found: Diagnostics) -> str:
-    """The verb for the branches that carry nothing."""
-    return "was" if len(found.superfluous) == 1 else "were"
+@np.errstate(all="ignore")  # what is not finite is not told of
+def around_minimum(model: DecoupledModel, problem: Problem, fit: Fit) -> Neighbourhood:
+    """A fitted model and samples to second order, in balanced units of these samples."""
+    coupling, offset = (1.0, True) if fit.minimised is None else (fit.minimised.coupling, fit.minimised.offset)
+    return Neighbourhood.of(model, problem, Objective(Units.balanced(problem), coupling, offset), fit.constraints)
 
 
 def worst_error(jacobian_error: float | None, output_errors: Array | None) -> float:
@@ -249,11 +278,6 @@ def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None
     """`Diagnostics.values` and `Diagnostics.slopes`, without the rest."""
     at = balanced(model, problem)
     return value_shares(at), slope_shares(at)
-
-
-def share_number(share: float) -> str:
-    """'62.1' in a list of percentages."""
-    return f"{100.0 * share:.3g}" if share <= TWICE else f"over {100.0 * TWICE:g}"
 
 
 class Balanced(NamedTuple):
@@ -313,60 +337,3 @@ def parallel_pairs(at: Balanced, which: IndexArray) -> Iterator[ParallelPair]:
             cancelling = bool(both + 2.0 * inner[i, j] < CANCELLING * both)
             alike = bool(min(outputs[i, j], curves[i, j]) < PARALLEL)
             yield ParallelPair(i, j, float(inputs[i, j]), cancelling, alike and not cancelling)
-
-
-def on_uniqueness(found: Diagnostics) -> Iterator[str]:
-    """Sentences on whether other models are as good."""
-    if found.flat is None or found.flat.directions == 0:
-        return
-    turning, curves = found.flat.directions - found.flat.curves, found.flat.curves
-    smaller = "a smaller rank or " if found.smooth else "a smaller rank, a smaller df, or "
-    if turning:
-        yield (
-            f"Branches can turn, in {counted(turning, 'way')}, without any change at the samples: other directions are "
-            f"as good. Use {smaller if found.explained else ''}more samples."
-        )
-    else:
-        yield (
-            f"Directions are determined, but branches can trade curves, such as straight lines, in "
-            f"{counted(curves, 'way')} without any change at the samples: their shapes are known up to that."
-        )
-
-
-def on_shares(found: Diagnostics) -> Iterator[str]:
-    """A sentence where branches have more by themselves than there is to explain, as they cancel each other in part."""
-    every = [shares for shares in (found.values, found.slopes) if shares is not None]
-    large = [str(j + 1) for j in np.flatnonzero(np.max(every, axis=0) > OVER_ALL)]
-    if large and found.follows:
-        one = len(large) == 1
-        which = f"Branch {large[0]} has" if one else f"Branches {', '.join(large)} have"
-        yield (
-            f"{which} more than 100 % by {'itself' if one else 'themselves'}: branches cancel each other in part, so "
-            "read their curves together."
-        )
-
-
-def on_branches(found: Diagnostics) -> Iterator[str]:
-    """Which ones do not stand by themselves; a smaller rank is advised only where hardly an error is left.
-
-    Or where data do not support all branches.
-    """
-    if found.superfluous:
-        yield on_idle(found.superfluous, found.rank)
-    for pair in found.parallel:
-        both = f"Branches {pair.one + 1} and {pair.other + 1} are nearly parallel ({pair.angle:.2g} degrees)"
-        if pair.cancelling:
-            smaller = f", and try rank {found.carrying - 1}" if found.explained else ""
-            yield f"{both} and nearly cancel: read their curves as a sum{smaller}."
-        elif pair.mergeable and found.explained:
-            yield f"{both}, and one branch may do for both: try rank {found.carrying - 1}."
-        elif found.unique is False and not pair.mergeable:
-            yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
-        else:
-            yield f"{both}: they are two curves of one input, to be read as a sum."
-    least = np.flatnonzero(found.importance < NEGLIGIBLE)
-    small = [str(j + 1) for j in least if j not in found.superfluous]
-    if small:
-        which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"
-        smaller = ": a smaller rank may do" if found.explained else ""
-        yield f"{which} less than {100.0 * NEGLIGIBLE:g} % of what there is to explain{smaller}."
