@@ -143,7 +143,9 @@ def leave_empty(panel: Axes, j: int) -> None:
     panel.text(0.5, 0.5, NOTHING, transform=panel.transAxes, ha="center", va="center", color=QUIET)
 
 
-def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def panels_for(
+    count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None, what: str = "branches"
+) -> npt.NDArray[Any]:
     """The axes given, as an array of so many, or new ones."""
     from matplotlib.axes import Axes
 
@@ -151,7 +153,7 @@ def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None
         return new_axes(count)
     panels = np.atleast_1d(np.array(axes, dtype=object)).ravel()
     if len(panels) != count:
-        raise DataError(f"axes must hold one axes for each of the {count} branches, got {len(panels)}.")
+        raise DataError(f"axes must hold one axes for each of the {count} {what}, got {len(panels)}.")
     strange = next((panel for panel in panels if not isinstance(panel, Axes)), None)
     if strange is not None:
         raise DataError(f"axes must hold matplotlib axes, got a {type(strange).__name__}.")
