@@ -77,7 +77,7 @@ def test_a_sample_that_is_far_off_stands_out() -> None:
 
 
 def test_a_line_through_samples_hangs_on_the_one_that_is_far_out() -> None:
-    """A branch of one degree: the textbook's leverages 1/S + (x - mean)² / Σ (x - mean)², and the far sample moves it."""
+    """A branch of degree one has the textbook's leverages, 1/S + (x - mean)² / Σ (x - mean)²."""
     rng = np.random.default_rng(0)
     x = np.append(rng.uniform(-1.0, 1.0, 40), 6.0)
     problem = ub.Problem(x, 2.0 * x + 0.1 * rng.standard_normal(41))

@@ -1,4 +1,4 @@
-r"""Residuals looked at closely: are they noise, and which samples does the model hang on?
+r"""Residuals looked at closely: whether they are noise, and which samples the model hangs on.
 
 With A_s the rows of sample s, ρ_s what is left of it and V as in `inference.neighbourhood`, H_s = A_s V⁻¹ A_sᵀ is how
 much of itself a sample determines. Its diagonal h makes residuals comparable, ρ / (σ_k √(1 - h)) with σ_k² the variance

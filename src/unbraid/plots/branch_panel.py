@@ -61,8 +61,8 @@ def draw_branch(
     seen = curve if truth is None else np.append(curve, truth(inside))
     low_end, high_end = shown_range(seen, continued, None if bands is None else bands.curve)
     if bands is not None:
-        ends = (np.clip(one, low_end, high_end) for one in (bands.curve.low, bands.curve.high))
-        panel.fill_between(bands.curve.u, *ends, label=BAND, **BANDED)
+        lower, upper = (np.clip(one, low_end, high_end) for one in (bands.curve.low, bands.curve.high))
+        panel.fill_between(bands.curve.u, lower, upper, label=BAND, **BANDED)
     shown = np.where((low_end <= continued) & (continued <= high_end), continued, np.nan)
     panel.plot(beyond, shown, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
     panel.plot([], [], **SLOPED, label="slope")  # for the legend, which looks at the panel

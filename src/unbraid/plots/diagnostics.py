@@ -136,14 +136,14 @@ def residuals_of(glance: Glance, most: int = MOST_POINTS) -> Residuals:
     return Residuals(glance, which, [names[k] for k in which], most)
 
 
-def most_alike(shown: Residuals) -> list[int]:
-    """The inputs, from 0, along which residuals are most alike, in their order; all where they are few."""
+def most_alike(shown: Residuals, most: int = MOST_INPUTS) -> list[int]:
+    """So many inputs, from 0, along which residuals are most alike, in their order; all where they are few."""
     X, e = shown.X, standardised(shown.e)
-    if X.shape[1] <= MOST_INPUTS:
+    if X.shape[1] <= most:
         return list(range(X.shape[1]))
     orders = (np.argsort(column, kind="stable") for column in X.T)
     z = np.array([neighbours_alike(e[order][:-1], e[order][1:]).max() for order in orders])
-    return sorted(map(int, np.argsort(-z, kind="stable")[:MOST_INPUTS]))
+    return sorted(map(int, np.argsort(-z, kind="stable")[:most]))
 
 
 def draw_against_predictions(panel: Axes, shown: Residuals) -> Axes:

@@ -8,7 +8,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import FileError, check_callback, check_path
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
-from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
+from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, noise_figures, residual_figure
 from unbraid.report.packages import check_packages
 from unbraid.report.repeat import python_code, settings
 from unbraid.report.steps import next_steps
@@ -26,6 +26,7 @@ from unbraid.report.trust import (
     samples_words,
 )
 from unbraid.report.verdict import MEANINGS, badges, verdict
+from unbraid.report.worth import expected_words, figure_words, held_out_advice, noise_words
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath, check_writable, replacing
@@ -73,6 +74,11 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
         .render(
             subject=subject,
             verdict=verdict(subject),
+            expected_words=expected_words(subject),
+            held_out_advice=held_out_advice(subject),
+            noise_words=noise_words(subject),
+            noise_figures=noise_figures(subject),
+            figure_words="" if subject.glance is None else figure_words(subject),
             badges=[*badges(subject), *shape_badges(subject)],
             share_words=share_words(subject),
             diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],
