@@ -59,12 +59,11 @@ def branches(
     -------
     ndarray of Axes
         The r axes drawn on, in the order of `model.branches`: the first is g₁. Or as many as `truth` has branches,
-        those that carry something. A branch that carries nothing has no curve.
-        The shaded ground is the range seen in training; outside it a branch
-        is continued and drawn dotted. Around the curve is its 95 % band, point by point.
-        The strip along the bottom is the slope, the silhouette above it shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
-        shape (for a fit: of the constraint asked for), and what the branch has by itself of the outputs' variance,
-        or without values of ‖J‖², as `diagnose` has it.
+        those that carry something. A branch that carries nothing has no curve. The shaded ground is the range seen in
+        training; outside it a branch is continued and drawn dotted. Around the curve is its 95 % band, point by point.
+        The strip along the bottom is the slope, the silhouette above it shows where the data lie, ticks on the curve
+        are knots. Above a panel: what coefficients certify of the shape (for a fit: of the constraint asked for), and
+        what the branch has by itself of the outputs' variance, or without values of ‖J‖², as `diagnose` has it.
 
     Examples
     --------

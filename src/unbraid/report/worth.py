@@ -16,8 +16,10 @@ from unbraid.report.words import ROUNDING_ERROR, in_percent, listed_words, share
 from unbraid.results.advice import on_held_out
 from unbraid.selection.glance import Glance
 
-PLAINLY, HINTED = 5.0, 3.0
+PLAINLY, HINTED = 5.0, 4.0
 """Standard deviations from which on something is plainly no accident, and from which on it may be none."""
+INFLUENTIAL = 0.5
+"""Cook's distance from which on a sample moves the fit by about as much as noise does."""
 FAR = 4.0
 """Residuals of more standard deviations are far out."""
 
@@ -62,7 +64,9 @@ def held_out_advice(subject: Subject) -> str | None:
 def noise_words(subject: Subject) -> list[str]:
     """Whether what is left of the samples is noise, and which of them the fit hangs on, in paragraphs."""
     glance = subject.glance
-    return [] if glance is None else [one for one in (shape_words(glance), *order_words(subject, glance)) if one]
+    if glance is None or subject.worst < ROUNDING_ERROR:
+        return []
+    return [shape_words(glance), *order_words(subject, glance)]
 
 
 def shape_words(glance: Glance) -> str:
@@ -74,10 +78,12 @@ def shape_words(glance: Glance) -> str:
         return "There are too few samples to tell."
     if found.z > HINTED:
         return (
-            f"Perhaps not all of it: residuals are a little alike {found.along} (z = {found.z:.1f}, where chance stays "
-            f"below about 3, and {PLAIN:g} would be plain)."
+            f"Perhaps not all of it: residuals are a little alike {found.along} (z = {found.z:.1f}, where chance seldom "
+            f"comes to {HINTED:g}, and {PLAIN:g} would be plain)."
         )
-    return "By all signs: no residual knows of its neighbours’, along any branch, input or output."
+    used, left = glance.uncertainty.freedom, glance.uncertainty.left
+    few = "" if used < left else f"; but with {used:.0f} degrees of freedom for {used + left:.0f} numbers little would show"
+    return f"By all signs: no residual knows of its neighbours’, along any branch, input or output{few}."
 
 
 def order_words(subject: Subject, glance: Glance) -> Iterator[str]:
@@ -107,13 +113,14 @@ def influence_words(glance: Glance) -> str:
     found, out = glance.residuals, standing_out(glance)
     if not out:
         return "No single sample moves the fit much more than others."
-    named = [f"{glance.samples[s]} (Cook’s distance {found.cook[s]:.2g})" for s in out]
-    most = float(found.cook[out[0]])
-    moves = "more than the noise makes uncertain" if most > 1.0 else "less than the noise makes uncertain"
+    which = listed_words([str(glance.samples[s]) for s in out], len(out))
+    sample, distance = "sample" if len(out) == 1 else "samples", f"Cook’s distance {found.cook[out[0]]:.2g}"
+    if found.cook[out[0]] < INFLUENTIAL:
+        return f"No single sample moves the fit by much; {sample} {which} do{'es' * (len(out) == 1)} most ({distance})."
+    it = "it" if len(out) == 1 else "the first"
     return (
-        f"The fit hangs most on {'sample' if len(out) == 1 else 'samples'} {listed_words(named, len(named))}: without "
-        f"{'it' if len(out) == 1 else 'the first of them'} it would move by {moves}."
-        f"{' Make sure that it is right.' if most > 1.0 else ''}"
+        f"The fit hangs on {sample} {which}: without {it} it would move by about as much as the noise makes uncertain, "
+        f"or more ({distance}). Make sure that {'it is' if len(out) == 1 else 'they are'} right."
     )
 
 

@@ -68,6 +68,7 @@ def check_ending(path: StrPath) -> None:
 
 def report_page(subject: Subject, command: str | None = None, callback: Callback | None = None) -> str:
     """The page as text. The same fit gives the same text, but for the time that it took."""
+    left = noise_words(subject)
     return (
         environment()
         .get_template("report.html.jinja")
@@ -76,9 +77,9 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             verdict=verdict(subject),
             expected_words=expected_words(subject),
             held_out_advice=held_out_advice(subject),
-            noise_words=noise_words(subject),
-            noise_figures=noise_figures(subject),
-            figure_words="" if subject.glance is None else figure_words(subject),
+            noise_words=left,
+            noise_figures=noise_figures(subject) if left else [],
+            figure_words=figure_words(subject) if left else "",
             badges=[*badges(subject), *shape_badges(subject)],
             share_words=share_words(subject),
             diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],
