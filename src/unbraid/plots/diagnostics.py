@@ -187,7 +187,7 @@ def draw_quantiles(panel: Axes, shown: Residuals) -> Axes:
         ends += [float(expected[0]), float(expected[-1])]
     panel.plot([min(ends), max(ends)], [min(ends), max(ends)], color=QUIET, linewidth=0.9, zorder=1.5)
     panel.set_ylabel("standardised residual", fontsize="small")
-    panel.set_title("against normal noise", fontsize="medium")
+    panel.set_title("against normal noise", fontsize="medium", y=1.0)
     panel.set_xlabel("expected of normal noise", fontsize="small")
     remove_frame(panel)
     return panel
@@ -215,7 +215,7 @@ def draw_influence(panel: Axes, shown: Residuals) -> Axes:
     panel.set_xlim(left=0.0)
     panel.set_ylim(bottom=0.0)
     panel.set_ylabel("Cook’s distance", fontsize="small")
-    panel.set_title("influence", fontsize="medium")
+    panel.set_title("influence", fontsize="medium", y=1.0)
     panel.set_xlabel("leverage", fontsize="small")
     remove_frame(panel)
     return panel
@@ -256,7 +256,7 @@ def draw_clouds(panel: Axes, shown: Residuals, x: Sequence[Array] | Array) -> No
 
 def dress(panel: Axes, title: str, x: str) -> Axes:
     """Give a panel of residuals its title and its labels."""
-    panel.set_title(title, fontsize="medium")
+    panel.set_title(title, fontsize="medium", y=1.0)
     panel.set_xlabel(x, fontsize="small")
     panel.set_ylabel("standardised residual", fontsize="small")
     remove_frame(panel)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_FIGURES = 30
 """Branches that have a figure each: more would make the page too large."""
-NOISE_POINTS, NOISE_INPUTS = 160, 3
+NOISE_POINTS, NOISE_INPUTS = 120, 3
 """Points in figures of residuals, and inputs that residuals are drawn against: the page stays small."""
 NOISE_SIZE, NOISE_MARGINS = (4.0, 2.7), (0.15, 0.165, 0.97, 0.9)
 BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)

@@ -52,10 +52,7 @@ def outside_words(subject: Subject) -> str:
 
 def held_out_advice(subject: Subject) -> str | None:
     """What to do where much larger errors are expected on new points; None where they are not."""
-    if subject.held_out is None:
-        return None
-    smaller = "" if subject.smooth else "a smaller `df`, "
-    return on_held_out(subject.worst, subject.held_out, f"{smaller}fewer branches or more samples")
+    return None if subject.fit is None or not subject.own else on_held_out(subject.fit)
 
 
 # Is what is left noise?
@@ -78,11 +75,15 @@ def shape_words(glance: Glance) -> str:
         return "There are too few samples to tell."
     if found.z > HINTED:
         return (
-            f"Perhaps not all of it: residuals are a little alike {found.along} (z = {found.z:.1f}, where chance seldom "
-            f"comes to {HINTED:g}, and {PLAIN:g} would be plain)."
+            f"Perhaps not all of it: residuals are a little alike {found.along} (z = {found.z:.1f}, where chance "
+            f"seldom comes to {HINTED:g}, and {PLAIN:g} would be plain)."
         )
     used, left = glance.uncertainty.freedom, glance.uncertainty.left
-    few = "" if used < left else f"; but with {used:.0f} degrees of freedom for {used + left:.0f} numbers little would show"
+    few = (
+        ""
+        if used < left
+        else f"; but with {used:.0f} degrees of freedom for {used + left:.0f} numbers little would show"
+    )
     return f"By all signs: no residual knows of its neighbours’, along any branch, input or output{few}."
 
 

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.data.checks import counted
-from unbraid.results.carrying import name_superfluous
-from unbraid.results.fit import AGREEING, StartSummary
-from unbraid.results.worth.held_out import HeldOut
+from unbraid.results.carrying import chooses_smoothing, name_superfluous
+from unbraid.results.fit import AGREEING, Fit, StartSummary
 
 AS_LOW, ZERO = 1.05, 1e-20
 """Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
 SAME = 0.99
 """A factor match score from which on two starts have found the same decoupling."""
-MUCH_LARGER, WORTH_A_WORD = 2.0, 1.0
-"""Errors on new points are told with advice where they are so many times those on the samples, and so many %."""
+MUCH_LARGER, WORTH_A_WORD, ADDS = 2.0, 1.0, 1.5
+"""Errors on new points are worth advice from so many times those on the samples on, and from so many % on; points
+outside the range seen add to them if they are so many times those inside."""
 LEFT_BY_SHAPE = 10.0
 """An error in % from which on a shape that was asked for is worth a second look."""
 FEW_NUMBERS = "so small errors on the samples say little about new points"
@@ -100,21 +100,28 @@ def on_few_numbers(unknowns: int, numbers: int, chosen: bool, smooth: bool) -> s
     return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {smaller} or more samples."
 
 
-def on_held_out(error: float, held: HeldOut, cure: str) -> str | None:
-    """What to do where an error in % on the samples is much smaller than that on new points; None where it is not.
-
-    `cure` is what helps a model that follows its samples too closely, 'fewer branches or more samples'.
-    """
-    expected = held.worst
-    if expected is None or not expected > max(MUCH_LARGER * error, WORTH_A_WORD):
+def on_held_out(fit: Fit) -> str | None:
+    """What to do where errors on new points are expected to be much larger than on the samples; None elsewhere."""
+    held = fit.held_out
+    expected = None if held is None else held.worst
+    if held is None or expected is None:
+        return None
+    if fit.output_errors is not None:
+        error = float(np.max(fit.output_errors, where=np.isfinite(fit.output_errors), initial=0.0))
+    else:
+        error = 0.0 if fit.jacobian_error is None else 100.0 * float(np.sqrt(fit.jacobian_error))
+    if not expected > max(MUCH_LARGER * error, WORTH_A_WORD):
         return None
     inside = expected if held.inside_errors is None else float(np.nanmax(held.inside_errors, initial=0.0))
     said = f"An error of {expected:.2g} % is expected on new points, where it is {error:.2g} % on the samples:"
     beyond = "new points outside the range seen"
     if inside <= MUCH_LARGER * error:
         return f"{said} {beyond} make it so. Take samples from a wider range, or use the model inside of it alone."
-    also = f", and {beyond} add to it" if expected > 1.5 * inside else ""
-    return f"{said} the model follows these too closely{also}. Use {cure}."
+    also = f", and {beyond} add to it" if expected > ADDS * inside else ""
+    chosen = fit.asked is not None and fit.asked.rank == "auto"
+    smaller = [] if chooses_smoothing(fit.model) else ["a smaller `df`"]
+    cures = [*smaller, *([] if chosen else ["fewer branches"]), "more samples"]
+    return f"{said} the model follows these too closely{also}. Use {' or '.join(cures)}."
 
 
 def what_may_explain(left_out: bool, few: bool, smooth: bool) -> str:
