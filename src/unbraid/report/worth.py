@@ -13,7 +13,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.plots.diagnostics import standing_out
 from unbraid.report.subject import Subject
 from unbraid.report.words import ROUNDING_ERROR, in_percent, listed_words, share_percent
-from unbraid.results.advice import on_held_out
+from unbraid.results.advice import largest_of, on_held_out
 from unbraid.selection.glance import Glance
 
 PLAINLY, HINTED = 5.0, 4.0
@@ -47,7 +47,7 @@ def outside_words(subject: Subject) -> str:
     said = f" About {share_percent(held.outside)} of them will lie outside the range seen"
     if held.outside_errors is None or not np.isfinite(held.outside_errors).any():
         return f"{said}."
-    return f"{said}, with an error of {in_percent(float(np.nanmax(held.outside_errors)))} there."
+    return f"{said}, with an error of {in_percent(largest_of(held.outside_errors))} there."
 
 
 def held_out_advice(subject: Subject) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.data.checks import counted
+from unbraid.kernels.arrays import Array
 from unbraid.results.carrying import chooses_smoothing, name_superfluous
 from unbraid.results.fit import AGREEING, Fit, StartSummary
 
@@ -107,12 +108,12 @@ def on_held_out(fit: Fit) -> str | None:
     if held is None or expected is None:
         return None
     if fit.output_errors is not None:
-        error = float(np.max(fit.output_errors, where=np.isfinite(fit.output_errors), initial=0.0))
+        error = largest_of(fit.output_errors)
     else:
         error = 0.0 if fit.jacobian_error is None else 100.0 * float(np.sqrt(fit.jacobian_error))
     if not expected > max(MUCH_LARGER * error, WORTH_A_WORD):
         return None
-    inside = expected if held.inside_errors is None else float(np.nanmax(held.inside_errors, initial=0.0))
+    inside = expected if held.inside_errors is None else largest_of(held.inside_errors)
     said = f"An error of {expected:.2g} % is expected on new points, where it is {error:.2g} % on the samples:"
     beyond = "new points outside the range seen"
     if inside <= MUCH_LARGER * error:
@@ -122,6 +123,11 @@ def on_held_out(fit: Fit) -> str | None:
     smaller = [] if chooses_smoothing(fit.model) else ["a smaller `df`"]
     cures = [*smaller, *([] if chosen else ["fewer branches"]), "more samples"]
     return f"{said} the model follows these too closely{also}. Use {' or '.join(cures)}."
+
+
+def largest_of(errors: Array) -> float:
+    """The largest of errors that are numbers; an output that does not vary has none."""
+    return float(np.max(errors, where=np.isfinite(errors), initial=0.0))
 
 
 def what_may_explain(left_out: bool, few: bool, smooth: bool) -> str:

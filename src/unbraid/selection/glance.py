@@ -15,8 +15,8 @@ from unbraid.kernels.arrays import IndexArray
 from unbraid.results.fit import Fit
 from unbraid.selection.uncertainty import neighbourhood_of
 
-MOMENT = 2e9
-"""Multiplications that take about a second."""
+MOMENT = 1e9
+"""Multiplications that take less than a second."""
 ROWS = 5
 """So many numbers for every unknown tell their covariance."""
 FEWEST = 4
