@@ -14,8 +14,10 @@ import unbraid as ub
 from pictures import line, trig
 from unbraid import plots
 from unbraid.errors import DataError, SettingError
+from unbraid.inference.linearised import LinearisedUncertainty
 from unbraid.plots.branch_panel import BAND
 from unbraid.plots.branches import NO_NOISE
+from unbraid.results.carrying import some_branches
 from unbraid.selection.glance import glance_at
 
 
@@ -71,8 +73,8 @@ def test_where_what_is_left_is_no_noise_a_remark_says_so_instead() -> None:
 def test_wide_bands_leave_the_slope_alone() -> None:
     """They end where the part of the panel that is the curve's ends."""
     fit = noisy()
-    sure = fit.uncertainty()
-    wide = replace(sure, covariance=1e6 * sure.covariance)  # type: ignore[type-var]
+    sure = cast(LinearisedUncertainty, fit.uncertainty())
+    wide = replace(sure, covariance=1e6 * sure.covariance)
     for panel in plots.branches(fit, uncertainty=wide):
         low, high = panel.get_ylim()
         [band] = bands(panel)
@@ -83,9 +85,7 @@ def test_what_is_no_uncertainty_is_refused() -> None:
     with pytest.raises(SettingError, match="uncertainty must be what"):
         plots.branches(noisy(), uncertainty=cast(Any, "always"))
     with pytest.raises(DataError, match="that of the model that is drawn"):
-        plots.branches(
-            ub.decouple(cast(ub.Problem, noisy().problem), 1, starts=1, rng=0), uncertainty=noisy().uncertainty()
-        )
+        plots.branches(some_branches(noisy().model, np.array([0])), uncertainty=noisy().uncertainty())
 
 
 def test_diagnostics_draw_the_residuals_that_were_computed() -> None:
