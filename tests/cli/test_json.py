@@ -56,6 +56,10 @@ def test_a_fit_tells_programs_what_it_tells_people(problem: ub.Problem) -> None:
     assert found["output_errors"] == expected.output_errors.tolist()
     assert found["jacobian_error"] == expected.jacobian_error
     assert found["objective"] == expected.objective
+    assert expected.held_out is not None
+    assert expected.held_out.output_errors is not None
+    assert found["held_out"]["output_errors"] == expected.held_out.output_errors.tolist()
+    assert (found["held_out"]["outside"], found["held_out"]["advice"]) == (expected.held_out.outside, None)
     assert (found["rank"], found["samples"], found["inputs"], found["outputs"]) == (3, 60, 2, 2)
     assert (found["status"], found["converged"]) == (expected.status.name, expected.status.converged)
     assert found["starts"] == {"asked": 4, "made": 4, "finished": 4, "agreeing": expected.agreeing}

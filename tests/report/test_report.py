@@ -14,9 +14,10 @@ import unbraid as ub
 from report_pages import HOSTILE, Page, hostile_fit, written
 from unbraid.report.cards import branch_cards, output_rows
 from unbraid.report.diagram import WIDE_SCREEN, lay_out
-from unbraid.report.figures import branch_figures, residual_figure, tidy_tag
+from unbraid.report.figures import branch_figures, residual_figure
 from unbraid.report.repeat import settings
 from unbraid.report.subject import Subject
+from unbraid.report.svg import tidy_tag
 from unbraid.report.verdict import verdict
 
 

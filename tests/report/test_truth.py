@@ -54,7 +54,8 @@ def page(about: ub.Fit | ub.DecoupledModel, folder: Path, problem: ub.Problem | 
 
 
 def test_only_the_samples_of_the_fit_are_called_so(fit: ub.Fit) -> None:
-    assert "are on the samples of the fit" in steps(fit)
+    assert "samples left out one at a time" in steps(fit)
+    assert "are on the samples of the fit" in steps(replace(fit, held_out=None))
     for about in (fit, fit.model, fit.without_problem()):
         told = steps(about, few(fit))
         assert "are on the samples given" in told

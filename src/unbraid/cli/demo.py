@@ -11,7 +11,7 @@ from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options
-from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
+from unbraid.cli.output import error_columns, error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
 from unbraid.kernels.arrays import Array
@@ -78,11 +78,12 @@ def command(seed: int, output: Path, as_json: bool) -> None:
 def print_demo(result: Fit, S: int, angles: Array, output: Path) -> None:
     """Print how good the model is and where its picture went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs)
+    columns = error_columns(result.held_out)
+    rows, none = error_rows(result.jacobian_error, outputs, held=result.held_out), ("",) * (len(columns) - 2)
     for j, angle in enumerate(angles):
-        rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees"))
-    rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s"))
-    print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", ("", ""), rows)
+        rows.append((f"angle between found and true direction {j + 1}", f"{angle:.2g} degrees", *none))
+    rows.append((f"time, {len(result.starts)} starts", f"{result.seconds:.2f} s", *none))
+    print_table(f"f_trig: {S} samples, rank 3, {result.basis!r}", columns, rows)
     say(f"Starts: {result.agreement}.")
     say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
     say(f"Picture of found against true branches: {output}; directions are numbered as branches are there.")

@@ -17,7 +17,15 @@ from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.data import OUTPUT_ENDING, ask_for_outputs, check_output, named_files, sample_options
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
 from unbraid.cli.look import say_look
-from unbraid.cli.output import error_rows, fit_quality, json_option, print_table, say, say_document
+from unbraid.cli.output import (
+    error_columns,
+    error_rows,
+    fit_quality,
+    json_option,
+    print_table,
+    say,
+    say_document,
+)
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.decouple import decouple
@@ -29,6 +37,7 @@ from unbraid.reading import Samples
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
 from unbraid.report import write_report
+from unbraid.results.advice import on_held_out
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.files import check_writable
@@ -280,8 +289,13 @@ def fit_document(result: Fit, samples: Samples, asked: int, seed: int, output: P
 def print_fit(result: Fit, samples: Samples, starts: int, output: Path) -> None:
     """Print how good the model is, how it came about and where it went."""
     outputs = None if result.output_errors is None else list(result.output_errors)
-    rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or ())
-    print_table(f"Errors on the samples, rank {result.model.rank}", ("", ""), rows)
+    held = result.held_out
+    rows = error_rows(result.jacobian_error, outputs, samples.problem.output_names or (), held)
+    where = " on the samples" if held is None else ""
+    print_table(f"Errors{where}, rank {result.model.rank}", error_columns(held), rows)
+    if held is not None:
+        share = f"; about {100.0 * held.outside:.2g} % of them lie outside the range seen" if held.outside else ""
+        say(f"New:    points like these samples, of which each was left out once{share}.")
     say(f"Data:   {counted(samples.problem.S, 'sample')}, {in_options(samples.taken)}.")
     say(f"Method: {result.method}, {result.basis!r}, {result.seconds:.2f} s.")
     if result.smoothing is not None:
@@ -293,4 +307,7 @@ def print_fit(result: Fit, samples: Samples, starts: int, output: Path) -> None:
         say(f"Interrupted: {finished} of {starts} starts were finished, and this is the best model found until then.")
     for note in result.notes:
         say(f"Note: {in_options(note)}")
+    advice = on_held_out(result)
+    if advice is not None:
+        say(f"Note: {in_options(advice)}")
     say(f"Model:  {output}")

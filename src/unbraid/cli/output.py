@@ -17,7 +17,9 @@ from rich.text import Text
 
 from unbraid.cli.columns import lay_columns
 from unbraid.cli.errors import in_options
+from unbraid.results.advice import on_held_out
 from unbraid.results.fit import Fit
+from unbraid.results.worth.held_out import HeldOut
 from unbraid.runtime.text import clean_name, printable
 from unbraid.version import __version__
 
@@ -65,19 +67,51 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def error_rows(
-    jacobian_error: float | None, output_errors: Sequence[float] | None, names: Sequence[str] = ()
-) -> list[tuple[str, str]]:
-    """The rows of a table of errors: each output (the first ones of many), by name if it has one, then Error(J)."""
+    jacobian_error: float | None,
+    output_errors: Sequence[float] | None,
+    names: Sequence[str] = (),
+    held: HeldOut | None = None,
+) -> list[tuple[str, ...]]:
+    """The rows of a table of errors: each output (the first ones of many), by name if it has one, then Error(J).
+
+    With what is `held` out they have the columns of `error_columns`, one or three more.
+    """
     errors = [] if output_errors is None else [float(error) for error in output_errors]
     called = [clean_name(name) for name in names] or [f"output {i + 1}" for i in range(len(errors))]
-    rows = [(name, f"{error:.3g} %") for name, error in list(zip(called, errors, strict=True))[:MOST_ROWS]]
+    columns = [errors, *held_out_columns(held, len(errors))]
+    table = [tuple(f"{column[i]:.3g} %" for column in columns) for i in range(len(errors))]
+    rows = [(name, *row) for name, row in list(zip(called, table, strict=True))[:MOST_ROWS]]
     if len(errors) > MOST_ROWS:
         worst = max(range(len(errors)), key=errors.__getitem__)
         left = len(errors) - MOST_ROWS
-        rows.append((f"... {left} more; the worst of all is {called[worst]}", f"{errors[worst]:.3g} %"))
+        rows.append((f"... {left} more; the worst of all is {called[worst]}", *table[worst]))
     if jacobian_error is not None:
-        rows.append(("Error(J)", f"{jacobian_error:.2e}"))
+        new = [] if held is None or held.jacobian_error is None else [f"{held.jacobian_error:.2e}"]
+        slopes = ["Error(J)", f"{jacobian_error:.2e}", *new]
+        rows.append((*slopes, *[""] * (len(error_columns(held)) - len(slopes))))
     return rows
+
+
+def error_columns(held: HeldOut | None) -> tuple[str, ...]:
+    """The columns of a table of errors, without titles where there is but one."""
+    if held is None:
+        return ("", "")
+    apart = ("inside", "outside") if shown_apart(held) else ()
+    return ("", "on the samples", "on new points", *apart)
+
+
+def shown_apart(held: HeldOut) -> bool:
+    """Whether errors inside and outside of the range seen are shown apart: where values tell them."""
+    return held.outside_errors is not None and bool(np.isfinite(held.outside_errors).any())
+
+
+def held_out_columns(held: HeldOut | None, outputs: int) -> list[list[float]]:
+    """Errors that are expected on new points, in the order of `error_columns`."""
+    if held is None:
+        return []
+    apart = (held.inside_errors, held.outside_errors) if shown_apart(held) else ()
+    every = [[math.nan] * outputs if errors is None else errors for errors in (held.output_errors, *apart)]
+    return [[float(error) for error in errors] for errors in every]
 
 
 def say(text: str) -> None:
@@ -105,6 +139,7 @@ def fit_quality(result: Fit) -> dict[str, Any]:
     return {
         "jacobian_error": result.jacobian_error,
         "output_errors": result.output_errors,
+        "held_out": held_out_document(result),
         "objective": result.objective,
         "converged": result.status.converged,
         "status": result.status.name,
@@ -113,6 +148,22 @@ def fit_quality(result: Fit) -> dict[str, Any]:
         "basis": repr(result.basis),
         "smoothing": smoothing_document(result),
         "seconds": result.seconds,
+    }
+
+
+def held_out_document(result: Fit) -> dict[str, Any] | None:
+    """The errors that are expected on new points, in a document; None where they are not known."""
+    held = result.held_out
+    if held is None:
+        return None
+    return {
+        "output_errors": held.output_errors,
+        "jacobian_error": held.jacobian_error,
+        "outside": held.outside,
+        "inside_errors": held.inside_errors,
+        "outside_errors": held.outside_errors,
+        "samples": held.samples,
+        "advice": in_options(advice) if (advice := on_held_out(result)) else None,
     }
 
 

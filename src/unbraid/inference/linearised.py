@@ -134,10 +134,10 @@ class LinearisedUncertainty(Uncertainty):
         return np.asarray(rng.standard_normal((count, len(root))) @ root.T)
 
 
-def linearised_uncertainty(around: Neighbourhood) -> LinearisedUncertainty:
-    """The uncertainty of a fit, to first order."""
+def linearised_uncertainty(around: Neighbourhood, work: float = WORK) -> LinearisedUncertainty:
+    """The uncertainty of a fit, to first order; where it would take more work, from some of the samples."""
     problem, units = around.problem, around.objective.units
-    some = samples_to_look_at(around)
+    some = samples_to_look_at(around, work)
     found = noise_of(around, some)
     sizes = np.sqrt(found.variances / around.standing_for)
     n = problem.n
@@ -159,10 +159,10 @@ def linearised_uncertainty(around: Neighbourhood) -> LinearisedUncertainty:
     )
 
 
-def samples_to_look_at(around: Neighbourhood) -> IndexArray:
+def samples_to_look_at(around: Neighbourhood, work: float = WORK) -> IndexArray:
     """All samples, or as many, spread evenly, as the work allows."""
     S = around.problem.S
-    most = int(max(8, WORK / (around.numbers * max(around.tangent.size, 1) ** 2)))
+    most = int(max(8, work / (around.numbers * max(around.tangent.size, 1) ** 2)))
     return np.arange(S) if most >= S else np.sort(spread_out(S, most))
 
 

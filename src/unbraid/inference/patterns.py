@@ -79,9 +79,10 @@ def describe_pattern(around: Neighbourhood) -> str | None:
 
 def standardised(residual: Array) -> Array:
     """Residuals (S, q) with mean zero and mean square one, zero where unknown or where nothing is left."""
+    known = np.maximum(np.count_nonzero(~np.isnan(residual), axis=0), 1)
     with np.errstate(all="ignore"):
-        e = residual - np.nanmean(residual, axis=0)
-        e = e / np.sqrt(np.nanmean(e**2, axis=0))
+        e = residual - np.nansum(residual, axis=0) / known
+        e = e / np.sqrt(np.nansum(e**2, axis=0) / known)
     return np.where(np.isfinite(e), e, 0.0)
 
 

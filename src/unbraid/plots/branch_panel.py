@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from unbraid.kernels.arrays import Array
 from unbraid.plots.palette import BLUE, GREY, MARGIN, ORANGE, QUIET
 from unbraid.results.alignment import AlignedBranch
 from unbraid.results.branch import Branch
+from unbraid.results.worth.uncertainty import LEVEL, Band, Uncertainty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,15 +20,37 @@ SLOPE, DATA, CURVE = (0.0, 0.24), (0.27, 0.34), (0.37, 1.0)
 """From where to where the parts of a panel reach, as shares of its height."""
 PANEL_POINTS, CONTINUED_POINTS, BINS = 160, 12, 48
 """Points of a curve, of its continuation on either side, and bins of the data."""
+BAND_POINTS = 61
+"""Points of a band: few, for in files all of them count."""
 CONTINUED_ROOM = 0.4
 """How far a continuation may reach above or below the values inside, as a share of their range."""
 NEARLY_CONSTANT = 0.02
 """A range of slopes is no smaller than this share of their size."""
 TICK_STEPS = (1, 2, 2.5, 5, 10)
 """Between ticks, but for powers of ten."""
+BAND = f"{100.0 * LEVEL:g} % band"
+"""What a band is called."""
 
 
-def draw_branch(panel: Axes, branch: Branch, truth: AlignedBranch | None, u: Array | None) -> Axes:
+class Bands(NamedTuple):
+    """The bands of a branch and of its slope."""
+
+    curve: Band
+    slope: Band
+
+
+def bands_of(sure: Uncertainty | None, j: int) -> Bands | None:
+    """The bands of branch j, from 0; None where there are none."""
+    if sure is None:
+        return None
+    u = np.linspace(*sure.model.branches[j].domain, BAND_POINTS)
+    found = Bands(sure.branch(j, u), sure.slope(j, u))
+    return found if all(np.isfinite(one.std).all() for one in found) else None
+
+
+def draw_branch(
+    panel: Axes, branch: Branch, truth: AlignedBranch | None, u: Array | None, bands: Bands | None = None
+) -> Axes:
     """Draw all there is to see of a branch, u (S,) being its inputs at the samples; returns the slope's axes."""
     inside, beyond = grids(branch)
     low, high = branch.domain
@@ -35,7 +58,11 @@ def draw_branch(panel: Axes, branch: Branch, truth: AlignedBranch | None, u: Arr
     panel.plot(inside, curve, color=BLUE, linewidth=1.6, label="found")
     if truth is not None:
         panel.plot(inside, truth(inside), **TRUE, label="true")
-    low_end, high_end = shown_range(curve if truth is None else np.append(curve, truth(inside)), continued)
+    seen = curve if truth is None else np.append(curve, truth(inside))
+    low_end, high_end = shown_range(seen, continued, None if bands is None else bands.curve)
+    if bands is not None:
+        lower, upper = (np.clip(one, low_end, high_end) for one in (bands.curve.low, bands.curve.high))
+        panel.fill_between(bands.curve.u, lower, upper, label=BAND, **BANDED)
     shown = np.where((low_end <= continued) & (continued <= high_end), continued, np.nan)
     panel.plot(beyond, shown, color=BLUE, linewidth=1.4, linestyle=":", label="continuation")
     panel.plot([], [], **SLOPED, label="slope")  # for the legend, which looks at the panel
@@ -50,13 +77,15 @@ def draw_branch(panel: Axes, branch: Branch, truth: AlignedBranch | None, u: Arr
     panel.set_xlim(low - reach, high + reach)
     use_upper_part(panel, low_end, high_end)
     panel.spines[["top", "right"]].set_visible(False)
-    return draw_slope(panel, branch, truth, inside, beyond)
+    return draw_slope(panel, branch, truth, (inside, beyond), None if bands is None else bands.slope)
 
 
 TRUE: dict[str, Any] = {"color": ORANGE, "linewidth": 5.0, "alpha": 0.8, "solid_capstyle": "butt", "zorder": 1.9}
 """How a true curve looks under the found one."""
 SLOPED: dict[str, Any] = {"color": QUIET, "linewidth": 1.1}
 """How a slope looks."""
+BANDED: dict[str, Any] = {"facecolor": BLUE, "alpha": 0.3, "linewidth": 0, "zorder": 1.95}
+"""How a band looks."""
 
 
 def grids(branch: Branch) -> tuple[Array, Array]:
@@ -72,9 +101,16 @@ def grids(branch: Branch) -> tuple[Array, Array]:
     return np.unique(inside), np.concatenate([before, [np.nan], after])
 
 
-def shown_range(values: Array, continued: Array) -> tuple[float, float]:
-    """Which values are shown: all of those inside, and of the continuation as much as leaves them room."""
+def shown_range(values: Array, continued: Array, band: Band | None) -> tuple[float, float]:
+    """Which values are shown: all of those inside, and of continuation and band as much as leaves them room.
+
+    A band of the usual width for the branch is shown, unless that is more than there is to see otherwise.
+    """
     low, high = float(values.min()), float(values.max())
+    if band is not None:
+        usual = min(float(np.median(band.high - band.estimate)), max(high - low, abs(low), abs(high)))
+        low, high = min(low, float(band.estimate.min()) - usual), max(high, float(band.estimate.max()) + usual)
+        continued = np.concatenate([continued, band.low, band.high])
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         low, high = low - 1.0, high + 1.0
     more = CONTINUED_ROOM * (high - low)
@@ -112,10 +148,16 @@ def draw_data(panel: Axes, u: Array, low: float, high: float) -> None:
     panel.fill(x, outline, facecolor=QUIET, alpha=0.55, linewidth=0, transform=across, label="data")
 
 
-def draw_slope(panel: Axes, branch: Branch, truth: AlignedBranch | None, inside: Array, beyond: Array) -> Axes:
-    """Draw the slope in a strip along the bottom, which has an axis of values of its own; returns the strip."""
+def draw_slope(
+    panel: Axes, branch: Branch, truth: AlignedBranch | None, points: tuple[Array, Array], band: Band | None
+) -> Axes:
+    """Draw the slope in a strip along the bottom, which has an axis of values of its own; returns the strip.
+
+    `points` are those inside the domain and those beyond.
+    """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    inside, beyond = points
     strip = panel.inset_axes((0.0, SLOPE[0], 1.0, SLOPE[1] - SLOPE[0]), sharex=panel)
     strip.patch.set_visible(False)
     strip.xaxis.set_visible(False)
@@ -123,9 +165,12 @@ def draw_slope(panel: Axes, branch: Branch, truth: AlignedBranch | None, inside:
     if truth is not None:
         strip.plot(inside, truth.derivative(inside), **{**TRUE, "linewidth": 3.5})
     slope, continued = branch.derivative(inside), branch.derivative(beyond)
+    if band is not None:
+        strip.fill_between(band.u, band.low, band.high, **{**BANDED, "facecolor": QUIET})
     strip.plot(inside, slope, **SLOPED)
     strip.plot(beyond, continued, linestyle=":", **SLOPED)
-    low, high = shown_range(slope if truth is None else np.append(slope, truth.derivative(inside)), continued)
+    seen = slope if truth is None else np.append(slope, truth.derivative(inside))
+    low, high = shown_range(seen, continued, band)
     low, high = widened(low, high)
     strip.set_ylim(low, high)
     if low < 0.0 < high:

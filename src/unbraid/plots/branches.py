@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.problem import Problem
-from unbraid.errors import DataError
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array
-from unbraid.plots.branch_panel import CURVE, SLOPE, draw_branch
+from unbraid.plots.branch_panel import CURVE, SLOPE, bands_of, draw_branch
 from unbraid.plots.certificates import FAILED, certain_shapes, certificate_words
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
@@ -21,8 +21,10 @@ from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.uncertainty import Uncertainty
 from unbraid.selection.diagnostics import branch_shares
 from unbraid.selection.findings import TWICE
+from unbraid.selection.glance import glance_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +35,7 @@ def branches(
     truth: DecoupledModel | None = None,
     axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None = None,
     problem: Problem | None = None,
+    uncertainty: Uncertainty | Literal["auto"] | None = "auto",
 ) -> npt.NDArray[Any]:
     """Draw the branches, one panel each.
 
@@ -48,17 +51,20 @@ def branches(
         One matplotlib axes per branch; new ones if None.
     problem
         The samples, to show where the data lie and how much each branch matters; those of the fit if None.
+    uncertainty
+        What bands of branches and of their slopes are of: what `fit.uncertainty()` gave, from a bootstrap for one; None
+        draws none. "auto": of a fit that remembers its samples, from the fit to first order, unless what is left is
+        plainly no noise or that would take long; then a remark below new figures says why there are none.
 
     Returns
     -------
     ndarray of Axes
         The r axes drawn on, in the order of `model.branches`: the first is g₁. Or as many as `truth` has branches,
-        those that carry something. A branch that carries nothing has no curve.
-        The shaded band is the range seen in training; outside it a branch
-        is continued and drawn dotted. The strip along the bottom is the slope, the silhouette above it
-        shows where the data lie, ticks on the curve are knots. Above a panel: what coefficients certify of the
-        shape (for a fit: of the constraint asked for), and what the branch has by itself of the outputs' variance,
-        or without values of ‖J‖², as `diagnose` has it.
+        those that carry something. A branch that carries nothing has no curve. The shaded ground is the range seen in
+        training; outside it a branch is continued and drawn dotted. Around the curve is its 95 % band, point by point.
+        The strip along the bottom is the slope, the silhouette above it shows where the data lie, ticks on the curve
+        are knots. Above a panel: what coefficients certify of the shape (for a fit: of the constraint asked for), and
+        what the branch has by itself of the outputs' variance, or without values of ‖J‖², as `diagnose` has it.
 
     Examples
     --------
@@ -74,6 +80,7 @@ def branches(
     if truth is not None and not isinstance(truth, DecoupledModel):
         raise DataError(f"truth must be a DecoupledModel, got a {type(truth).__name__}.")
     samples = samples_to_draw("branches", fit_or_model, problem)
+    sure, remark = what_is_sure(fit_or_model, samples if problem is None else None, uncertainty)
     samples = None if samples is None else samples.counting()
     panels = panels_for(model.rank if truth is None else truth.rank, axes)
     idle = superfluous(model)
@@ -89,12 +96,14 @@ def branches(
             leave_empty(panel, j)
             continue
         u = None if samples is None else samples.X @ model.W0[j]
-        strip = draw_branch(panel, branch, true, u)
+        strip = draw_branch(panel, branch, true, u, bands_of(sure, j))
         shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[j])
         share = "" if shares is None else f"by itself {share_label(shares[j])} of {whole}"
         name_panel(panel, strip, j, *((NOTHING,) if j in idle else (shape, share)))
     if axes is None:
         legend_above(panels)
+        if remark:
+            panels[0].figure.supxlabel(remark, fontsize="x-small", color=QUIET)
     elif truth is not None:
         handles, labels = panels[0].get_legend_handles_labels()
         kept = [(handle, label) for handle, label in zip(handles, labels, strict=True) if label in ("true", "found")]
@@ -102,6 +111,27 @@ def branches(
     return panels
 
 
+def what_is_sure(
+    given: Fit | DecoupledModel, samples: Problem | None, asked: Uncertainty | Literal["auto"] | None
+) -> tuple[Uncertainty | None, str]:
+    """The uncertainty to draw bands of, if any, and a remark on why there are none where that may surprise."""
+    if asked is None or isinstance(asked, Uncertainty):
+        if asked is not None and asked.model.rank != model_of("branches", given).rank:
+            raise DataError(f"uncertainty must be that of the model that is drawn, got that of {asked.model!r}.")
+        return asked, ""
+    if not (isinstance(asked, str) and asked == "auto"):
+        raise SettingError(f"uncertainty must be what fit.uncertainty() gives, 'auto' or None, got {shown(asked)}.")
+    if not isinstance(given, Fit) or samples is None:
+        return None, ""
+    found = glance_at(given, samples)
+    if found is None:
+        return None, TOO_MANY if given.minimised is not None else ""
+    return (found.uncertainty, "") if found.uncertainty.reliable else (None, NO_NOISE)
+
+
+NO_NOISE = "No bands: what the model leaves of the samples is no noise, and bands know of noise alone."
+TOO_MANY = "No bands, which would take a while: uncertainty=fit.uncertainty() has them."
+"""Why there are no bands."""
 NOTHING = "carries nothing"
 """What is said of a branch that data do not support."""
 
@@ -113,7 +143,9 @@ def leave_empty(panel: Axes, j: int) -> None:
     panel.text(0.5, 0.5, NOTHING, transform=panel.transAxes, ha="center", va="center", color=QUIET)
 
 
-def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def panels_for(
+    count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None, what: str = "branches"
+) -> npt.NDArray[Any]:
     """The axes given, as an array of so many, or new ones."""
     from matplotlib.axes import Axes
 
@@ -121,7 +153,7 @@ def panels_for(count: int, axes: Axes | Sequence[Axes] | npt.NDArray[Any] | None
         return new_axes(count)
     panels = np.atleast_1d(np.array(axes, dtype=object)).ravel()
     if len(panels) != count:
-        raise DataError(f"axes must hold one axes for each of the {count} branches, got {len(panels)}.")
+        raise DataError(f"axes must hold one axes for each of the {count} {what}, got {len(panels)}.")
     strange = next((panel for panel in panels if not isinstance(panel, Axes)), None)
     if strange is not None:
         raise DataError(f"axes must hold matplotlib axes, got a {type(strange).__name__}.")

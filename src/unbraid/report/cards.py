@@ -45,6 +45,9 @@ class OutputRow(NamedTuple):
 
     name: str
     error: str
+    expected: str
+    inside: str
+    outside: str
     share: float
     words: str
     absolute: str
@@ -168,10 +171,17 @@ def output_rows(subject: Subject) -> list[OutputRow]:
     residual = np.abs(F - subject.model(subject.problem.X))
     weights = np.ones(len(F)) if subject.problem.weights is None else subject.problem.weights
     largest = float(np.max(errors, where=np.isfinite(errors), initial=0.0)) or 1.0
+    held = subject.held_out
+    new, inside, outside = (
+        (None,) * 3 if held is None else (held.output_errors, held.inside_errors, held.outside_errors)
+    )
     rows = [
         OutputRow(
             subject.outputs[i],
             in_percent(float(errors[i])),
+            error_text(new, i),
+            error_text(inside, i),
+            error_text(outside, i),
             float(errors[i]) / largest if np.isfinite(errors[i]) else 0.0,
             grade(float(errors[i])),
             *residual_sizes(residual[:, i], weights, subject.numbers),
@@ -182,6 +192,11 @@ def output_rows(subject: Subject) -> list[OutputRow]:
         return rows
     order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
     return [rows[i] for i in order]
+
+
+def error_text(errors: Array | None, i: int) -> str:
+    """The i-th of errors in %, or a dash where they are not known."""
+    return "–" if errors is None else in_percent(float(errors[i]))
 
 
 def residual_sizes(residual: Array, weights: Array, numbers: IndexArray) -> tuple[str, str]:

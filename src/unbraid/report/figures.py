@@ -1,24 +1,29 @@
-"""Matplotlib figures as SVG that can stand in a page beside others."""
+"""The figures of a page."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unbraid import plots
 from unbraid.data.problem import Problem
+from unbraid.plots.branch_panel import bands_of, draw_branch
+from unbraid.plots.diagnostics import (
+    draw_against_input,
+    draw_in_order,
+    draw_influence,
+    draw_quantiles,
+    most_alike,
+    residuals_of,
+)
 from unbraid.plots.labels import indexed
-from unbraid.plots.palette import BLACK, BLUE, ORANGE, QUIET, RED
-from unbraid.plots.panels import settle_layout
+from unbraid.plots.palette import QUIET
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.subject import Subject
-from unbraid.results.carrying import some_branches
+from unbraid.report.svg import inline, page_look
+from unbraid.results.alignment import lay_truth
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Trace
 from unbraid.runtime.progress import Callback, Progress
@@ -28,59 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#2b313b"
-"""Of text and axes; it becomes the page's own colour, so that figures follow a dark page."""
-LOOK: dict[str, Any] = {
-    "svg.fonttype": "none",  # letters stay letters: small, selectable, and in the page's own typeface
-    "svg.hashsalt": "unbraid",
-    "font.family": "sans-serif",
-    "font.size": 10.0,
-    "axes.titlesize": 10.0,
-    "axes.labelsize": 10.0,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "path.simplify_threshold": 0.2,
-}
-PAGE_COLOURS = {
-    INK: "currentColor",
-    BLACK: "currentColor",
-    QUIET: "var(--soft)",
-    BLUE: "var(--plus)",
-    RED: "var(--minus)",
-    ORANGE: "var(--true)",
-}
-"""What the page has names for, so that figures follow it into the dark."""
-USELESS = (
-    r"<!--.*?-->",
-    r"<metadata>.*?</metadata>",
-    r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>",  # it would hold for the whole page, which has it for figures
-    r" font-family: [^;\"]*;",  # the page's own is used
-    r' transform="rotate\(-?0 [^)]*\)"',
-    r'<g id="patch_1">.*?</g>',  # the background
-)
-"""What the page does not need of a figure."""
-NO_LETTER = (r"Glyph .* missing from", r"Matplotlib currently does not support .* natively")
-"""What matplotlib says of names in other scripts; text stays text in a page, where the browser has the letters."""
 MOST_FIGURES = 30
 """Branches that have a figure each: more would make the page too large."""
+NOISE_POINTS, NOISE_INPUTS = 120, 3
+"""Points in figures of residuals, and inputs that residuals are drawn against: the page stays small."""
+NOISE_SIZE, NOISE_MARGINS = (4.0, 2.7), (0.15, 0.165, 0.97, 0.9)
 BRANCH_SIZE, BRANCH_MARGINS = (4.0, 3.0), (0.155, 0.15, 0.965, 0.985)
-
-
-@contextmanager
-def page_look() -> Iterator[None]:
-    """Matplotlib's settings for figures of a page, without its warnings of letters that its own typeface lacks."""
-    from matplotlib import rc_context
-
-    with rc_context(LOOK), warnings.catch_warnings():  # type: ignore[arg-type]
-        for said in NO_LETTER:
-            warnings.filterwarnings("ignore", said, UserWarning)
-        yield
 
 
 def new_figure(
@@ -103,30 +61,28 @@ def branch_figures(subject: Subject, callback: Callback | None = None) -> list[M
     """
     order = np.argsort(-subject.shares[subject.carrying], kind="stable")
     chosen = np.sort(subject.carrying[order[:MOST_FIGURES]])
-    truth = None if subject.truth is None else some_branches(subject.truth, chosen)
+    model, X = subject.model, subject.problem.counting().X
+    laid = {} if subject.truth is None else lay_truth(model, subject.truth)
+    sure = subject.glance.uncertainty if subject.glance is not None and subject.banded else None
     drawn: dict[int, Markup | None] = dict.fromkeys(map(int, subject.carrying))
     with page_look():
-        pairs = [new_figure(BRANCH_SIZE, BRANCH_MARGINS) for _ in chosen]
-        plots.branches(some_branches(subject.model, chosen), truth, [axes for _, axes in pairs], subject.problem)
-        for done, (j, (figure, axes)) in enumerate(zip(chosen, pairs, strict=True), start=1):
-            plain_labels(axes, j + 1)
-            drawn[int(j)] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
+        for done, j in enumerate(map(int, chosen), start=1):
+            figure, axes = new_figure(BRANCH_SIZE, BRANCH_MARGINS)
+            strip = draw_branch(axes, model.branches[j], laid.get(j), X @ model.W0[j], bands_of(sure, j))
+            plain_labels(axes, strip, j + 1)
+            drawn[j] = inline(figure, f"b{j + 1}", f"The curve of branch {j + 1}")
             if callback is not None:
                 callback(Progress("draw", done, len(chosen)))
     return list(drawn.values())
 
 
-def plain_labels(axes: Axes, number: int) -> None:
+def plain_labels(axes: Axes, strip: Axes, number: int) -> None:
     """Labels in letters of the page's typeface, and neither title nor legend: the page has them."""
     axes.set_xlabel(indexed("u", number))
     axes.set_ylabel(indexed("g", number), y=0.69)
-    for strip in axes.child_axes:
-        strip.set_ylabel("slope")
-    for side in ("left", "center", "right"):
-        axes.set_title("", loc=side)
-    legend = axes.get_legend()
-    if legend is not None:
-        legend.remove()
+    strip.set_ylabel("slope", color=QUIET, fontsize="small", y=0.5)
+    for one in (axes, strip):
+        one.set_title("", y=1.0)  # a place of its own: matplotlib is slow to find one
 
 
 def residual_figure(subject: Subject) -> Markup:
@@ -138,6 +94,30 @@ def residual_figure(subject: Subject) -> Markup:
         plots.residuals(subject.model, named, axes)
         axes.set_ylabel("residual, %")  # of what, the caption says
         return inline(figure, "residuals", "Residuals of the outputs")
+
+
+def noise_figures(subject: Subject) -> list[Markup]:
+    """Figures that show whether what is left of the samples is noise, with few points each."""
+    if subject.glance is None:
+        return []
+    shown = residuals_of(subject.glance, NOISE_POINTS)
+    draws = [draw_quantiles, draw_influence, draw_in_order]
+    draws += [partial(draw_against_input, k=k) for k in most_alike(shown, NOISE_INPUTS)]
+    found = []
+    with page_look():
+        for i, draw in enumerate(draws):
+            figure, axes = new_figure(NOISE_SIZE, NOISE_MARGINS)
+            draw(axes, shown)
+            says = f"Residuals {axes.get_title()}" if draw is not draw_influence else "Influence of samples"
+            if i == 0 and len(shown.columns) > 1:
+                panel_legend(axes)
+            found.append(inline(figure, f"n{i}", says))
+    return found
+
+
+def panel_legend(axes: Axes) -> None:
+    """A legend inside of axes, where it hides least."""
+    axes.legend(loc="upper left", frameon=False, fontsize="small", handletextpad=0.2, handlelength=1.0)
 
 
 def course_figures(fit: Fit) -> list[tuple[str, Markup]]:
@@ -165,51 +145,3 @@ def is_flat(trace: Trace) -> bool:
     So it is with values alone, whose first, coarse fits are not part of it.
     """
     return not trace.sweeps or bool(trace.objective[0] <= FLAT_COURSE * np.nanmin(trace.objective))
-
-
-def inline(figure: Figure, prefix: str, says: str) -> Markup:
-    """The figure as an `<svg>` element whose ids begin with `prefix`, and which tells what it shows."""
-    from markupsafe import Markup, escape
-
-    text = io.StringIO()
-    settle_layout(figure)
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    for useless in USELESS:
-        svg = re.sub(useless, "", svg, flags=re.DOTALL)
-    svg = re.sub(r"\s*\n\s*", "\n", re.sub(r" ?\n(?=[LMQCz\"] ?)", "", svg))
-    svg = re.sub(r"<[^>]*>", lambda tag: tidy_tag(tag.group(), prefix), svg)
-    svg = without_repeated_strokes(svg)
-    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    assert box is not None
-    width, height = (f"{float(side):.0f}" for side in box.groups())
-    opening = (
-        f'<svg class="plot" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{escape(says)}">'
-    )
-    svg = re.sub(r"<svg[^>]*>", lambda _: opening, svg, count=1)
-    return Markup(svg)
-
-
-def without_repeated_strokes(svg: str) -> str:
-    """The same without the strokes of marks that say again what the mark they use says: knots are many."""
-    styled = set(re.findall(r'<path id="([^"]+)"[^>]*style="stroke:', svg))
-    return re.sub(
-        r'(<use href="#([^"]+)"[^>]*?); stroke: [^"]*(")',
-        lambda use: use[1] + use[3] if use[2] in styled else use[0],
-        svg,
-    )
-
-
-def tidy_tag(tag: str, prefix: str) -> str:
-    """A tag with `prefix` before its ids, the page's colours, and coordinates to a hundredth of a point.
-
-    Text between tags is the reader's, and stays.
-    """
-    tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
-    tag = re.sub(r"url\(#", f"url(#{prefix}-", tag)
-    tag = re.sub(r'(xlink:)?href="#', f'href="#{prefix}-', tag)
-    for colour, name in PAGE_COLOURS.items():
-        tag = tag.replace(colour.lower(), name)
-    return re.sub(r"(?<=\d\.\d\d)\d+", "", tag)

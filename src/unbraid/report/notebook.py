@@ -11,6 +11,7 @@ from unbraid.report.subject import Subject
 from unbraid.report.templates import environment, text_file
 from unbraid.report.trust import chosen_words, left_out_words
 from unbraid.report.verdict import badges, verdict
+from unbraid.report.worth import expected_words, held_out_advice
 
 if TYPE_CHECKING:
     from unbraid.results.fit import Fit
@@ -34,7 +35,8 @@ def notebook_view(fit: Fit) -> str | None:
             verdict=verdict(subject),
             badges=[*badges(subject), *shape_badges(subject)] if quick else [],
             diagram=drawn,
-            remarks=[one for one in (left_out_words(subject), chosen_words(subject)) if one],
+            expected_words=expected_words(subject),
+            remarks=[one for one in (held_out_advice(subject), left_out_words(subject), chosen_words(subject)) if one],
             style=text_file("diagram.css") + text_file("notebook.css"),
         )
     )

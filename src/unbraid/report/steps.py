@@ -67,6 +67,11 @@ def on_error_elsewhere(subject: Subject) -> str:
 
 def on_new_samples(subject: Subject) -> str:
     """What the errors are on, and how to have them on samples that the model has not seen."""
+    if subject.held_out is not None and not subject.open_constants:
+        return (
+            "The errors on new points are expected ones, from samples left out one at a time. Where you have samples "
+            "that the model has not seen, `fit.error_on(ub.Problem(X_new, F_new))` tells its errors on them."
+        )
     if not subject.own:
         return (
             "The errors on this page are on the samples given. They tell what the model is worth on new points if it "

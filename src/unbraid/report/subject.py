@@ -20,8 +20,10 @@ from unbraid.results.carrying import carrying, chooses_smoothing, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
+from unbraid.results.worth.held_out import HeldOut
 from unbraid.runtime.text import clean_name
 from unbraid.selection.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
+from unbraid.selection.glance import Glance, glance_at
 
 NEGLIGIBLE_WEIGHT = 0.01
 """A share of the largest weight below which a weight is neither named nor drawn."""
@@ -108,6 +110,21 @@ class Subject:
         assert self.fit is not None
         assert self.own
         return examined(self.model, self.problem.counting(), self.fit, self.jacobian_error, self.output_errors)
+
+    @cached_property
+    def glance(self) -> Glance | None:
+        """What is known of bands and residuals; None where that would take long, or samples are not the fit's."""
+        return None if self.fit is None or not self.own else glance_at(self.fit, self.problem, self.numbers)
+
+    @property
+    def banded(self) -> bool:
+        """Whether branches have bands: where what is left may be noise."""
+        return self.glance is not None and self.glance.uncertainty.reliable
+
+    @property
+    def held_out(self) -> HeldOut | None:
+        """The errors expected on new points; None where they are not known, or samples are not the fit's."""
+        return None if self.fit is None or not self.own else self.fit.held_out
 
     @cached_property
     def both_shares(self) -> tuple[Array | None, Array | None]:
@@ -234,7 +251,8 @@ def in_ordinary_sizes(
         return about.rescaled(inputs, outputs), truth, samples
     note = "Numbers beyond 1e60, or all below 1e-60, cannot be drawn: this page shows them divided by powers of two."
     own = samples if given is about.problem else about.problem
-    shown = replace(about, model=about.model.rescaled(inputs, outputs), problem=own, notes=(note, *about.notes))
+    model = about.model.rescaled(inputs, outputs)
+    shown = replace(about, model=model, problem=own, notes=(note, *about.notes), minimised=None)
     return shown, truth, None if given is about.problem else samples
 
 

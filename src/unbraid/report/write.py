@@ -8,7 +8,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import FileError, check_callback, check_path
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
-from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, residual_figure
+from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, noise_figures, residual_figure
 from unbraid.report.packages import check_packages
 from unbraid.report.repeat import python_code, settings
 from unbraid.report.steps import next_steps
@@ -26,6 +26,7 @@ from unbraid.report.trust import (
     samples_words,
 )
 from unbraid.report.verdict import MEANINGS, badges, verdict
+from unbraid.report.worth import expected_words, figure_words, held_out_advice, noise_words
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath, check_writable, replacing
@@ -67,12 +68,18 @@ def check_ending(path: StrPath) -> None:
 
 def report_page(subject: Subject, command: str | None = None, callback: Callback | None = None) -> str:
     """The page as text. The same fit gives the same text, but for the time that it took."""
+    left = noise_words(subject)
     return (
         environment()
         .get_template("report.html.jinja")
         .render(
             subject=subject,
             verdict=verdict(subject),
+            expected_words=expected_words(subject),
+            held_out_advice=held_out_advice(subject),
+            noise_words=left,
+            noise_figures=noise_figures(subject) if left else [],
+            figure_words=figure_words(subject) if left else "",
             badges=[*badges(subject), *shape_badges(subject)],
             share_words=share_words(subject),
             diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],

@@ -10,14 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.data.checks import counted
-from unbraid.results.carrying import name_superfluous
-from unbraid.results.fit import AGREEING, StartSummary
+from unbraid.kernels.arrays import Array
+from unbraid.results.carrying import chooses_smoothing, name_superfluous
+from unbraid.results.fit import AGREEING, Fit, StartSummary
 from unbraid.results.worth.freedom import Freedom
 
 AS_LOW, ZERO = 1.05, 1e-20
 """Starts end as low as the best if their objective is at most this factor above, or below `ZERO`."""
 SAME = 0.99
 """A factor match score from which on two starts have found the same decoupling."""
+MUCH_LARGER, WORTH_A_WORD, ADDS = 2.0, 1.0, 1.5
+"""Errors on new points are worth advice from so many times those on the samples on, and from so many % on; points
+outside the range seen add to them if they are so many times those inside."""
 LEFT_BY_SHAPE = 10.0
 """An error in % from which on a shape that was asked for is worth a second look."""
 FEW_NUMBERS = "so small errors on the samples say little about new points"
@@ -115,6 +119,35 @@ def on_few_numbers(unknowns: int, numbers: int, chosen: bool, smooth: bool) -> s
     used = "degrees of freedom in use" if chosen else "unknowns"
     smaller = "fewer branches" if smooth else "a smaller df, fewer branches,"
     return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {smaller} or more samples."
+
+
+def on_held_out(fit: Fit) -> str | None:
+    """What to do where errors on new points are expected to be much larger than on the samples; None elsewhere."""
+    held = fit.held_out
+    expected = None if held is None else held.worst
+    if held is None or expected is None:
+        return None
+    if fit.output_errors is not None:
+        error = largest_of(fit.output_errors)
+    else:
+        error = 0.0 if fit.jacobian_error is None else 100.0 * float(np.sqrt(fit.jacobian_error))
+    if not expected > max(MUCH_LARGER * error, WORTH_A_WORD):
+        return None
+    inside = expected if held.inside_errors is None else largest_of(held.inside_errors)
+    said = f"An error of {expected:.2g} % is expected on new points, where it is {error:.2g} % on the samples:"
+    beyond = "new points outside the range seen"
+    if inside <= MUCH_LARGER * error:
+        return f"{said} {beyond} make it so. Take samples from a wider range, or use the model inside of it alone."
+    also = f", and {beyond} add to it" if expected > ADDS * inside else ""
+    chosen = fit.asked is not None and fit.asked.rank == "auto"
+    smaller = [] if chooses_smoothing(fit.model) else ["a smaller `df`"]
+    cures = [*smaller, *([] if chosen else ["fewer branches"]), "more samples"]
+    return f"{said} the model follows these too closely{also}. Use {' or '.join(cures)}."
+
+
+def largest_of(errors: Array) -> float:
+    """The largest of errors that are numbers; an output that does not vary has none."""
+    return float(np.max(errors, where=np.isfinite(errors), initial=0.0))
 
 
 def what_may_explain(left_out: bool, few: bool, smooth: bool) -> str:

@@ -42,7 +42,7 @@ class HeldOut:
     def worst(self) -> float | None:
         """The largest error of an output in %, or that of slopes; None where nothing is known."""
         if self.output_errors is not None and np.isfinite(self.output_errors).any():
-            return float(np.nanmax(self.output_errors))
+            return float(np.max(self.output_errors, where=np.isfinite(self.output_errors), initial=0.0))
         return None if self.jacobian_error is None else 100.0 * float(np.sqrt(self.jacobian_error))
 
     @property
