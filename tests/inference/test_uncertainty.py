@@ -48,7 +48,8 @@ def test_what_a_user_sees_changes_as_the_gauge_says(settings: dict[str, Any]) ->
         assert np.abs(difference).max() < 1e-2 * np.abs(sizes[name]).max() + 1e-12, name
     for k, one in enumerate(tangent.moves):
         j = one.branch
-        u = np.linspace(*fit.model.branches[j].domain, 41)[2:-2]
+        low, high = fit.model.branches[j].domain
+        u = np.linspace(low, high, 41)[2:-2]
         curve = (moved.branches[j](u * length[j]) - shift[j]) / scale[j]
         change = curve - fit.model.branches[j](u)
         expected = gauged.curve(k, u) @ theta

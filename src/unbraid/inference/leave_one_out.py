@@ -54,13 +54,13 @@ def expected_errors(
 ) -> HeldOut | None:
     """The errors that a fitted model is expected to have on new points; None where that cannot be told.
 
-    So it is with fewer than three samples, or too many unknowns.
+    So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
-    around = Neighbourhood.of(model, problem, minimised, constraints)
-    if around.problem.S < 3 or not 0 < around.tangent.size <= DENSE_LIMIT:
-        return None
-    with single_blas_thread():
-        return leave_one_out(around)
+    with single_blas_thread(), np.errstate(all="ignore"):
+        around = Neighbourhood.of(model, problem, minimised, constraints)
+        if around.problem.S < 3 or not 0 < around.tangent.size <= DENSE_LIMIT:
+            return None
+        return leave_one_out(around) if np.isfinite(around.data_matrix).all() else None
 
 
 def leave_one_out(around: Neighbourhood) -> HeldOut:

@@ -190,8 +190,8 @@ class Fit:
         >>> problem, truth = ub.datasets.trig(S=100, rng=0)
         >>> noisy = ub.Problem(problem.X, problem.F + 0.01 * np.random.default_rng(0).standard_normal((100, 2)))
         >>> sure = ub.decouple(noisy, rank=3, rng=0).uncertainty()
-        >>> sure.noise.round(3), sure.values([[0.0, 0.5]]).std.shape, sure.branch(0).std.shape
-        (array([0.01, 0.01]), (1, 2), (161,))
+        >>> bool((sure.noise < 0.03).all()), sure.values([[0.0, 0.5]]).std.shape, sure.branch(0).std.shape
+        (True, (1, 2), (161,))
         """
         from unbraid.selection.uncertainty import uncertainty_of
 
