@@ -9,6 +9,7 @@ import pytest
 
 import unbraid as ub
 from two_branches import SETTINGS, fitted, samples
+from unbraid.inference.neighbourhood import Neighbourhood
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -68,7 +69,10 @@ def test_a_fit_is_at_the_minimum(name: str) -> None:
 
 
 def test_constraints_at_their_bounds_do_not_move() -> None:
-    fit, around = fitted(samples("both"), **SETTINGS["increasing"])
+    problem = samples("both")
+    fit, _ = fitted(problem, **SETTINGS["increasing"])
+    assert fit.minimised is not None
+    around = Neighbourhood.of(fit.model, problem, fit.minimised, fit.constraints)
     free = [one.curves.shape[1] for one in around.tangent.moves]
     branch: Any = fit.model.branches[0]
     assert min(free) < len(branch.coordinates) - 1  # the parabola is pressed against its bound
