@@ -3,6 +3,10 @@ r"""How far shares are known: those of models drawn from a fit's uncertainty.
 A draw of the unknowns θ changes f by ∂f/∂θ · θ, to first order; shares are then computed from the changed f as from f
 itself, squares of changes included. Shares are squares, so that noise makes them larger: on average over draws by Δ,
 and those of the fit are too large by as much already. Intervals are the quantiles of the draws less 2Δ.
+
+References
+----------
+.. [1] A. Saltelli et al., "Variance based sensitivity analysis of model output", Comput. Phys. Commun. 181 (2010).
 """
 
 from __future__ import annotations
@@ -83,7 +87,7 @@ def blocks_of(tangent: Tangent, count: int, numbers: int) -> Iterator[slice]:
 
 
 def drawn_indices(tangent: Tangent, marginals: Marginals, theta: Array, count: int, seed: int) -> Indices:
-    """Sobol' indices (n, m, D) of drawn models; as in `sobol`, A and B not changing places."""
+    """Sobol' indices (n, m, D) of drawn models, by points alone [1]_: V_k = mean f(B) (f(AB_k) - f(A))."""
     model = tangent.model
     A, B = marginals.pairs(count, seed)
     FA, FB = values_of_draws(tangent, A, theta), values_of_draws(tangent, B, theta)
@@ -97,7 +101,7 @@ def drawn_indices(tangent: Tangent, marginals: Marginals, theta: Array, count: i
         change = values_of_draws(tangent, moved, theta) - center - FA
         first[:, k] = np.mean(FB * change, axis=0)
         total[:, k] = 0.5 * np.mean(change**2, axis=0)
-    return as_shares(first, total, variance, np.full((model.n, model.m), model.m > 1))  # draws turn directions
+    return as_shares(first, total, variance)
 
 
 def drawn_slopes(tangent: Tangent, samples: Problem, theta: Array) -> Array:

@@ -55,6 +55,10 @@ class Marginals:
         both = spread_points(count, 2 * self.m, seed)
         return self.at(both[:, : self.m]), self.at(both[:, self.m :])
 
+    def along(self, curves: Array, x: Array, k: int) -> Array:
+        """Curves (n, Q) at the quantiles of input k, at values x (N,) of it: (n, N)."""
+        return np.stack([np.interp(x, self.quantiles[:, k], curve) for curve in curves])
+
 
 def spread_points(count: int, dimensions: int, seed: int) -> Array:
     """Points (count, dimensions) spread over the unit cube more evenly than random ones, the same for a seed."""

@@ -1,18 +1,18 @@
 r"""Sobol' indices of a model whose inputs are independent.
 
-With two independent sets of points A and B, and A with its k-th input from B as AB_k, the share of input k by itself
-and the one with all that it does together with others are [1]_ [2]_
+f is the sum of its mean, of what each input does by itself, h_k(x_k) = E[f | x_k] - E[f] (`effects`), and of what is
+left, q, which inputs do together. These parts are uncorrelated, so that
 
-    V_k = mean f(B) (f(AB_k) - f(A)),        T_k = mean (f(AB_k) - f(A))² / 2,
+    V_k = Var h_k,        T_k = V_k + mean (q(AB_k) - q(A))² / 2,        Var f = Σ_k V_k + Var q
 
-over the variance of f; each is averaged with the one where A and B have changed places. The model's form helps twice:
-a move of x_k moves u = W0 x by a column of W0, so that only branches that look at x_k are evaluated again; and an input
-that no branch mixes with others has V_k = T_k exactly.
+are what input k does by itself, what it does in all [1]_, and the variance that both are shares of; A and B are
+independent sets of points, and AB_k is A with its k-th input from B. Only what inputs do together hangs on these
+points, so that a model of branches that look at one input each has exact indices. A move of x_k moves u = W0 x by a
+column of W0: branches that do not look at x_k are not evaluated again.
 
 References
 ----------
-.. [1] A. Saltelli et al., "Variance based sensitivity analysis of model output", Comput. Phys. Commun. 181 (2010).
-.. [2] M. J. W. Jansen, "Analysis of variance designs for model output", Comput. Phys. Commun. 117 (1999).
+.. [1] M. J. W. Jansen, "Analysis of variance designs for model output", Comput. Phys. Commun. 117 (1999).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.inference.importance.effects import average, own_effects
 from unbraid.inference.importance.marginals import Marginals
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.evaluation import branch_values
@@ -43,21 +44,22 @@ class Indices(NamedTuple):
 
 def sobol_indices(model: DecoupledModel, marginals: Marginals, seed: int, count: int | None = None) -> Indices:
     """The indices of a model; shares of an output that does not vary are zero."""
+    effects = own_effects(model, marginals)  # (n, m, Q)
+    first = average(effects**2)
     A, B = marginals.pairs(number_of_points(model) if count is None else count, seed)
-    uA, uB = model.W0 @ A.T, model.W0 @ B.T  # (r, N)
-    RA, RB = branch_values(model.branches, uA), branch_values(model.branches, uB)
-    center = 0.5 * (RA.mean(axis=1) + RB.mean(axis=1))[:, None]
-    FA, FB = model.W1 @ (RA - center), model.W1 @ (RB - center)  # (n, N)
-    variance = 0.5 * (np.mean(FA**2, axis=1) + np.mean(FB**2, axis=1))
-    first, total = np.zeros((model.n, model.m)), np.zeros((model.n, model.m))
+    u, R = zip(*((model.W0 @ X.T, branch_values(model.branches, model.W0 @ X.T)) for X in (A, B)), strict=True)
+    together = [model.W1 @ one for one in R]  # (n, N), to become q
+    joint = np.zeros_like(first)
     for k, looks in looking_at(model):
-        move = model.W0[looks, k, None] * (B[:, k] - A[:, k])
         own, W1 = [g for g, one in zip(model.branches, looks, strict=True) if one], model.W1[:, looks]
-        DA = W1 @ (branch_values(own, uA[looks] + move) - RA[looks])  # f(AB_k) - f(A)
-        DB = W1 @ (branch_values(own, uB[looks] - move) - RB[looks])
-        total[:, k] = 0.25 * (np.mean(DA**2, axis=1) + np.mean(DB**2, axis=1))
-        first[:, k] = 0.5 * (np.mean(FB * DA, axis=1) + np.mean(FA * DB, axis=1))
-    return as_shares(first, total, variance, mixed_inputs(model))
+        alone = [marginals.along(effects[:, k], X[:, k], k) for X in (A, B)]
+        for here, there in ((0, 1), (1, 0)):
+            move = model.W0[looks, k, None] * ((B, A)[here][:, k] - (A, B)[here][:, k])
+            change = W1 @ (branch_values(own, u[here][looks] + move) - R[here][looks]) - alone[there] + alone[here]
+            joint[:, k] += 0.25 * np.mean(change**2, axis=1)
+            together[here] -= alone[here]
+    variance = first.sum(axis=1) + np.var(np.concatenate(together, axis=1), axis=1)
+    return as_shares(first, first + np.where(mixed_inputs(model), joint, 0.0), variance)
 
 
 def number_of_points(model: DecoupledModel) -> int:
@@ -82,9 +84,8 @@ def mixed_inputs(model: DecoupledModel) -> BoolArray:
     return np.asarray((model.W1 != 0.0).astype(int) @ mixes.astype(int) > 0)
 
 
-def as_shares(first: Array, total: Array, variance: Array, mixed: BoolArray) -> Indices:
+def as_shares(first: Array, total: Array, variance: Array) -> Indices:
     """Shares of variances (n, m, ...) of outputs (n, ...), an index by itself never being larger than the total one."""
     size = np.where(variance > 0.0, variance, np.inf)[:, None]
     total = total / size
-    first = np.clip(first / size, 0.0, total)
-    return Indices(np.where(mixed.reshape(mixed.shape + (1,) * (total.ndim - 2)), first, total), total, variance)
+    return Indices(np.clip(first / size, 0.0, total), total, variance)
