@@ -17,12 +17,14 @@ from unbraid.inference.importance.result import Importance, Need
 from unbraid.inference.importance.shares import Together, branch_parts, branch_shares, going_together, slope_shares
 from unbraid.inference.importance.sobol import sobol_indices
 from unbraid.inference.importance.without import (
+    affordable,
     error_without_branch,
     error_without_input,
     fewer_samples,
     held_out_error,
 )
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
+from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
@@ -142,12 +144,22 @@ def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Share
     return Shares(indices.first_order, indices.total, slope_shares(model, samples), branches), outside
 
 
-def uncertainty_for(fit: Fit, problem: Problem) -> LinearisedUncertainty | None:
-    """How far a fit is known; None where that cannot be told, as with too many unknowns."""
+def uncertainty_for(fit: Fit, problem: Problem, most: float = np.inf) -> LinearisedUncertainty | None:
+    """How far a fit is known; None where that cannot be told, or takes more than so many multiplications."""
     around = neighbourhood_of(fit, problem)
-    if around.problem.S < FEWEST or not 0 < around.tangent.size <= DENSE_LIMIT:
+    if around.problem.S < FEWEST or not 0 < around.tangent.size <= DENSE_LIMIT or work_around(around) > most:
         return None
     return linearised_uncertainty(around)
+
+
+def work_of(fit: Fit, problem: Problem) -> float:
+    """How many multiplications it takes to say how far a fit is known."""
+    return work_around(neighbourhood_of(fit, problem))
+
+
+def work_around(around: Neighbourhood) -> float:
+    """The same of its neighbourhood."""
+    return float(around.problem.S) * around.numbers * around.tangent.size**2
 
 
 def judge(
@@ -156,13 +168,18 @@ def judge(
     """Whether each input, and each branch, is needed."""
     model, around = sure.model, fewer_samples(sure.around)
     error, alive = held_out_error(around), set(map(int, carrying(model)))
+    unknown = None if affordable(sure.around) else np.full(model.n, np.nan)
     inputs, branches = [], []
     for k, (name, test) in enumerate(zip(names, judge_inputs(sure), strict=True)):
         looks = any(model.W0[j, k] != 0.0 for j in alive)
-        without = error_without_input(around, constraints, k) if looks else error
+        without = error
+        if looks:
+            without = error_without_input(around, constraints, k) if unknown is None else unknown
         inputs.append(Need(name, test if looks else None, error, without, float(shares.total[:, k].max())))
     for j, one in enumerate(judge_branches(sure)):
-        without = error if one is None else error_without_branch(around, constraints, j)
+        without = error
+        if one is not None:
+            without = error_without_branch(around, constraints, j) if unknown is None else unknown
         branches.append(Need(f"branch {j + 1}", one, error, without, float(np.abs(shares.branches[:, j]).max())))
     return tuple(inputs), tuple(branches)
 

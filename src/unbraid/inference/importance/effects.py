@@ -12,6 +12,7 @@ convolved by Fourier transforms.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from unbraid.inference.importance.marginals import Marginals
 from unbraid.kernels.arrays import Array
@@ -56,12 +57,12 @@ def density(places: Array) -> Array:
     return np.asarray(result / weights.sum())
 
 
-def products_of_others(spectra: Array) -> Array:
+def products_of_others(spectra: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
     """Of every row (d, ·) the product of all others."""
     before, after = np.ones_like(spectra), np.ones_like(spectra)
     before[1:] = np.cumprod(spectra[:-1], axis=0)
     after[:-1] = np.cumprod(spectra[:0:-1], axis=0)[::-1]
-    return np.asarray(before * after)
+    return before * after
 
 
 def average(curves: Array) -> Array:

@@ -25,8 +25,10 @@ from unbraid.inference.linearised import LinearisedUncertainty
 from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, even_blocks
 
-POINTS, SAMPLES = 1 << 10, 1 << 9
-"""Points and samples that tell how far shares of draws differ from those of the fit, at most."""
+FEWEST_POINTS, POINTS, SAMPLES = 1 << 6, 1 << 10, 1 << 9
+"""Points, at least and at most, and samples that tell how far shares of draws differ from those of the fit."""
+WORK = 1 << 34
+"""Multiplications that are spent on the indices of draws."""
 ENTRIES = 1 << 24
 """Entries of an array of all draws at some points: 128 MB."""
 ROW_ENTRIES = 1 << 22
@@ -50,7 +52,8 @@ def share_intervals(
     theta = np.concatenate([np.zeros((len(theta), 1)), theta], axis=1)  # the first draw is the fit itself
     tangent, problem = sure.around.tangent, sure.around.problem
     entries = max(theta.shape[1] * tangent.model.n, 1)
-    points = int(np.clip(2 ** int(np.log2(max(ENTRIES // (2 * entries), 1))), 64, POINTS))
+    room = min(ENTRIES // (2 * entries), WORK // (entries * max(tangent.size, 1) * (tangent.model.m + 2)))
+    points = int(np.clip(2 ** int(np.log2(max(room, 1))), FEWEST_POINTS, POINTS))
     indices = drawn_indices(tangent, marginals, theta, points, seed)
     some = problem.thinned(min(problem.S, SAMPLES))
     slopes, parts = drawn_slopes(tangent, some, theta), drawn_parts(tangent, some, theta)

@@ -32,7 +32,7 @@ class Need:
         The approximate F test that it does nothing; None where it does nothing for certain.
     error, without
         (n,), the held-out error with it, in % of the spread of each output, and without it; to first order. Without
-        values they are those of slopes.
+        values they are those of slopes. NaN where it would have taken too long.
     share
         The largest share that it has in an output.
     """
@@ -50,10 +50,10 @@ class Need:
 
     @property
     def growth(self) -> float:
-        """By what share the held-out error grows without it, outputs each in units of their own error."""
+        """By what share the held-out error grows without it, outputs each in units of their own error; NaN: unknown."""
         known = np.isfinite(self.error) & np.isfinite(self.without) & (self.error > 0.0)
         if not known.any():
-            return 0.0
+            return float("nan")
         with np.errstate(over="ignore"):
             return float(np.sqrt(np.mean((self.without[known] / self.error[known]) ** 2))) - 1.0
 
@@ -64,9 +64,9 @@ class Need:
             return "does nothing"
         if self.p < LIKELY and self.share < HARDLY:
             return "hardly matters"
-        if self.p < SURE and self.growth > 0.0:
+        if self.p < SURE and not self.growth <= 0.0:
             return "needed"
-        return "not needed" if self.p >= LIKELY and self.growth <= WORSE else "doubtful"
+        return "not needed" if self.p >= LIKELY and not self.growth > WORSE else "doubtful"
 
     @property
     def words(self) -> str:
@@ -75,7 +75,8 @@ class Need:
             return f"{self.name} does nothing"
         verb = "" if self.verdict == "hardly matters" else "is "
         chance = "p below 0.0001" if self.p < 1e-4 else f"p {self.p:.2g}"
-        return f"{self.name} {verb}{self.verdict} ({chance}; without it the held-out error {growing(self.growth)})"
+        held_out = "" if np.isnan(self.growth) else f"; without it the held-out error {growing(self.growth)}"
+        return f"{self.name} {verb}{self.verdict} ({chance}{held_out})"
 
 
 def growing(growth: float) -> str:

@@ -26,6 +26,14 @@ STEPS, HALVINGS, ENOUGH = 4, 5, 1e-3
 """Gauss–Newton steps, halvings of each, and the share of the objective from which on a further one is worth it."""
 SAMPLES = 2000
 """Samples that are looked at, at most."""
+WORK, ROW_WORK = 1e11, 10
+"""Multiplications that are spent on all of it, at most, and those of an entry of the rows."""
+
+
+def affordable(around: Neighbourhood) -> bool:
+    """Whether there is time to take out every input and every branch."""
+    U, S, model = around.tangent.size, min(around.problem.S, SAMPLES), around.tangent.model
+    return (model.m + model.rank) * STEPS * U * (ROW_WORK * S * around.numbers + U**2) <= WORK
 
 
 def fewer_samples(around: Neighbourhood) -> Neighbourhood:
