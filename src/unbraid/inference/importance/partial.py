@@ -19,8 +19,10 @@ from unbraid.results.model import DecoupledModel
 
 GRID, FEW_VALUES = 41, 10
 """Values of an input that are looked at, and how many different ones it may have for these to be looked at alone."""
-SAMPLES, BAND_SAMPLES = 500, 100
-"""Samples that means are over, at most; and for standard deviations."""
+FEWEST, SAMPLES, BAND_SAMPLES = 50, 500, 100
+"""Samples that means are over, at least and at most; and for standard deviations, at most."""
+WORK = 1 << 22
+"""Evaluations of branches that all effects of a model take."""
 ENTRIES = 1 << 22
 """Entries of the rows that are made at once: 32 MB."""
 
@@ -35,7 +37,8 @@ class Effect(NamedTuple):
 
 def partial_effect(model: DecoupledModel, samples: Problem, k: int, sure: LinearisedUncertainty | None) -> Effect:
     """What input k does to the outputs."""
-    some = samples.thinned(min(samples.S, SAMPLES))
+    most = int(np.clip(WORK // (model.m * GRID * max(model.rank, 1)), FEWEST, SAMPLES))
+    some = samples.thinned(min(samples.S, most))
     weights = weights_of(some)
     grid = values_to_look_at(samples.X[:, k])
     center = interpolation(samples.X[:, k], weights_of(samples), grid)

@@ -28,8 +28,8 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.evaluation import branch_values
 from unbraid.results.model import DecoupledModel
 
-WORK = 1 << 26
-"""Evaluations of branches that are spent."""
+WORK = 1 << 24
+"""Evaluations of branches and of effects that are spent."""
 FEWEST, MOST = 1 << 11, 1 << 15
 """Points, at least and at most."""
 
@@ -64,7 +64,7 @@ def sobol_indices(model: DecoupledModel, marginals: Marginals, seed: int, count:
 
 def number_of_points(model: DecoupledModel) -> int:
     """A power of 2, as large as the work allows."""
-    each = 2 * (model.m + 1) * max(model.rank, 1)
+    each = 2 * (model.m + 1) * (model.rank + model.n)
     return int(np.clip(2 ** int(np.log2(max(WORK // each, 1))), FEWEST, MOST))
 
 

@@ -22,7 +22,7 @@ from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import carrying
 from unbraid.results.model import DecoupledModel
 
-STEPS, HALVINGS, ENOUGH = 4, 5, 1e-3
+STEPS, HALVINGS, ENOUGH = 2, 4, 1e-2
 """Gauss–Newton steps, halvings of each, and the share of the objective from which on a further one is worth it."""
 SAMPLES = 2000
 """Samples that are looked at, at most."""

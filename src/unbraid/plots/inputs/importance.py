@@ -14,8 +14,8 @@ from unbraid.inference.importance.result import Importance
 from unbraid.kernels.arrays import Array
 from unbraid.plots.inputs.grids import MOST_PANELS, QUICK, panels_for
 from unbraid.plots.labels import indexed, label
-from unbraid.plots.palette import BLACK, BLUE, GREEN, QUIET, SKY
-from unbraid.plots.panels import check_matplotlib, legend_above, model_of, remove_frame, samples_to_draw
+from unbraid.plots.palette import BLACK, BLUE, COLUMNS, GREEN, QUIET, SKY
+from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, remove_frame, samples_to_draw
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.selection.importance import importance as importance_of
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_BARS = 12
 """Inputs, and branches, that are drawn, at most."""
+BAR = 0.22
+"""The height of a bar with its room, in inches."""
 GAP = 0.6
 """Between inputs and branches, in bars."""
 
@@ -63,16 +65,18 @@ def importance(
     """
     check_matplotlib()
     found = given if isinstance(given, Importance) else found_of(given, problem)
-    panels = panels_for(min(len(found.output_names), MOST_PANELS), axes, "output")
     inputs = largest(found.total.max(axis=0))
     branches = largest(np.abs(found.branches).max(axis=0))
     plain = found.input_names == tuple(f"x{k + 1}" for k in range(found.total.shape[1]))
     names = [indexed("x", k + 1) if plain else label(found.input_names[k]) for k in inputs]
     names += [f"branch {j + 1}" for j in branches]
     places = np.concatenate([np.arange(len(inputs)), len(inputs) + GAP + np.arange(len(branches))])
+    count = min(len(found.output_names), MOST_PANELS)
+    panels = panels_for(count, axes, "output") if axes is not None else bar_panels(count, len(names))
+    columns = 1 if axes is not None else -(-count // -(-count // COLUMNS))
     for i, panel in enumerate(panels):
         draw_bars(panel, found, i, (inputs, branches, places))
-        panel.set_yticks(places, names if i == 0 or axes is not None else [""] * len(names), fontsize="small")
+        panel.set_yticks(places, names if i % columns == 0 else [""] * len(names), fontsize="small")
         panel.set_ylim(places[-1] + 0.6, -0.6)
         panel.axvline(0.0, color=QUIET, linewidth=0.8)
         own = found.output_names[i]
@@ -80,9 +84,26 @@ def importance(
         panel.set_xlabel("share of the variance, %", fontsize="small")
         panel.tick_params(axis="y", length=0)
         remove_frame(panel)
+    share_widths(panels)
     if axes is None:
         legend_above(panels)
     return panels
+
+
+def bar_panels(count: int, bars: int) -> npt.NDArray[Any]:
+    """New panels, at most `COLUMNS` in a row, high enough for so many bars."""
+    panels = new_axes(count)
+    rows = -(-count // COLUMNS)
+    figure = panels[0].figure
+    figure.set_size_inches(figure.get_size_inches()[0], 0.5 + rows * (0.9 + BAR * bars))
+    return panels
+
+
+def share_widths(panels: npt.NDArray[Any]) -> None:
+    """Give all panels the same range of shares."""
+    low, high = (one(panel.get_xlim()[end] for panel in panels) for one, end in ((min, 0), (max, 1)))
+    for panel in panels:
+        panel.set_xlim(low, high)
 
 
 def found_of(given: Fit | DecoupledModel, problem: Problem | None) -> Importance:
