@@ -78,7 +78,7 @@ def importance(
     >>> y = np.sin(2 * X[:, 0] + X[:, 1]) + 0.05 * np.random.default_rng(1).standard_normal(300)
     >>> found = ub.importance(ub.decouple(ub.Problem(X, y[:, None]), rank=1, rng=0))
     >>> found.total.round(1)
-    array([[0.8, 0.2, 0. ]])
+    array([[0.9, 0.2, 0. ]])
     >>> [need.verdict for need in found.input_needs]
     ['needed', 'needed', 'not needed']
     """
