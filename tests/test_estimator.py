@@ -308,3 +308,18 @@ def test_values_and_jacobians_that_contradict_each_other_are_warned_of() -> None
     problem, _ = ub.datasets.trig(S=60, rng=0)
     with pytest.warns(UserWarning, match="y and jac contradict each other.*wrong sign"):
         ub.DecouplingRegressor(rank=3, starts=2, random_state=0).fit(problem.X, problem.F, jac=-np.asarray(problem.J))
+
+
+def test_feature_importances_are_the_total_indices_over_their_sum() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2
+    regressor = ub.DecouplingRegressor(rank=2, starts=4, random_state=0)
+    assert not hasattr(regressor, "feature_importances_")
+    regressor.fit(X, y)
+    found = regressor.feature_importances_
+    problem = ub.Problem(X, y)
+    np.testing.assert_allclose(found, ub.importance(regressor.model_, problem).overall, atol=0.01)
+    assert found.sum() == pytest.approx(1.0)
+    assert found.argsort().tolist() == [2, 1, 0]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(regressor)).feature_importances_, found)

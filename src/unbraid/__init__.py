@@ -10,6 +10,7 @@ from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, N
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
+from unbraid.inference.importance.result import Importance
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
@@ -17,6 +18,7 @@ from unbraid.runtime.progress import Progress
 from unbraid.sample import Sampling, sample
 from unbraid.selection import Selection, select
 from unbraid.selection.diagnostics import Diagnostics, diagnose
+from unbraid.selection.importance import importance
 from unbraid.solvers.coupling import GrowingCoupling
 from unbraid.version import __version__ as __version__
 
@@ -60,6 +62,7 @@ __all__ = [
     "Diagnostics",
     "Fit",
     "GrowingCoupling",
+    "Importance",
     "Increasing",
     "NaturalCubic",
     "NonNegative",
@@ -75,6 +78,7 @@ __all__ = [
     "datasets",
     "decouple",
     "diagnose",
+    "importance",
     "methods",
     "metrics",
     "plots",

@@ -18,6 +18,9 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, MissingDependencyError, check_whole, install_hint
 from unbraid.fitting.request import Continuing
+from unbraid.inference.importance.marginals import Marginals
+from unbraid.inference.importance.result import overall_importance
+from unbraid.inference.importance.sobol import sobol_indices
 from unbraid.inference.linearised import LinearisedUncertainty
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.methods import Method
@@ -102,6 +105,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The `Fit`: the model, how it came about, and what was chosen from the data.
     rank_
         How many branches of the model carry something.
+    feature_importances_
+        (m,), how much each input matters: the mean over outputs of its total Sobol' index, over the sum of all
+        (`unbraid.importance`). Inputs count as independent, each distributed as in the samples.
     n_features_in_, feature_names_in_
         How many inputs there are, and their names where X had any.
 
@@ -208,6 +214,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             fit = fit.without_problem()
         self.fit_, self.model_ = fit, fit.model
         self.rank_ = fit.model.rank if fit.smoothing is None else fit.smoothing.supported
+        self._marginals = Marginals.of(problem.X, problem.weights)
         self._single_output = y.ndim == 1
         if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
             raise KeyboardInterrupt
@@ -278,6 +285,12 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         points = self._points(X)
         jacobians = self.model_.jacobian(points)
         return jacobians[:, 0] if self._single_output else jacobians
+
+    @property
+    def feature_importances_(self) -> Array:
+        """How much each input matters, (m,), with sum 1."""
+        check_is_fitted(self)
+        return overall_importance(sobol_indices(self.model_, self._marginals, seed=0).total)
 
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -6,13 +6,26 @@ May import `sample`, `selection` and what lies below; computes nothing.
 from unbraid.plots.branches import branches
 from unbraid.plots.convergence import convergence
 from unbraid.plots.diagnostics import diagnostics
+from unbraid.plots.inputs.effects import effects
+from unbraid.plots.inputs.importance import importance
 from unbraid.plots.learning import learning_curve
 from unbraid.plots.residuals import residuals
 from unbraid.plots.selection import selection
 from unbraid.plots.starts import starts
 from unbraid.plots.weights import weights
 
-__all__ = ["branches", "convergence", "diagnostics", "learning_curve", "residuals", "selection", "starts", "weights"]
+__all__ = [
+    "branches",
+    "convergence",
+    "diagnostics",
+    "effects",
+    "importance",
+    "learning_curve",
+    "residuals",
+    "selection",
+    "starts",
+    "weights",
+]
 
 
 def __dir__() -> list[str]:
