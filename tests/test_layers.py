@@ -29,6 +29,7 @@ HOUSE = (
     "inference",
     "fitting",
     "selection",
+    "judging",
     "decouple estimator sample",
     "plots",
     "studies",
@@ -46,7 +47,7 @@ DOORS = {
     ): "people look for fit.report(path), and notebooks for _repr_html_, on the fit",
     (
         "unbraid.results.fit",
-        "unbraid.selection.uncertainty",
+        "unbraid.judging.uncertainty",
     ): "people look for fit.uncertainty() on the fit; a bootstrap fits again",
 }
 """The imports that point up: only inside functions, from one module to one package, each with its reason."""

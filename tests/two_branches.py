@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 import unbraid as ub
-from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.results.fit import Fit
-from unbraid.selection.uncertainty import neighbourhood_of
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},

@@ -11,20 +11,20 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
 from unbraid.inference.importance.result import Importance
+from unbraid.judging.diagnostics import Diagnostics, diagnose
+from unbraid.judging.importance import importance
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.runtime.progress import Progress
 from unbraid.sample import Sampling, sample
 from unbraid.selection import Selection, select
-from unbraid.selection.diagnostics import Diagnostics, diagnose
-from unbraid.selection.importance import importance
 from unbraid.solvers.coupling import GrowingCoupling
 from unbraid.version import __version__ as __version__
 
 EARLIER_PATHS = {
     "branch": "unbraid.results.branch",
-    "diagnostics": "unbraid.selection.diagnostics",
+    "diagnostics": "unbraid.judging.diagnostics",
     "fit": "unbraid.results.fit",
     "stopping": "unbraid.solvers.loop",
     "trace": "unbraid.results.outcome",

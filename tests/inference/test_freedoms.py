@@ -8,9 +8,9 @@ import pytest
 import unbraid as ub
 from draws import few_or_many
 from unbraid.inference.freedoms import find_freedoms
+from unbraid.inference.neighbourhood import neighbourhood_of
 from unbraid.results.advice import on_freedom
 from unbraid.results.worth.freedom import Freedom, Kind
-from unbraid.selection.uncertainty import neighbourhood_of
 from uniqueness import NAMES, example, system
 
 

@@ -12,9 +12,9 @@ from unbraid.inference.importance.marginals import Marginals
 from unbraid.inference.importance.needs import judge_inputs
 from unbraid.inference.importance.sobol import sobol_indices
 from unbraid.inference.importance.words import describe_importance
+from unbraid.judging.importance import uncertainty_for
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FunctionBranch
-from unbraid.selection.importance import uncertainty_for
 
 
 def sine(a: float, b: float) -> Branch:

@@ -11,8 +11,8 @@ import unbraid as ub
 from draws import few_or_many
 from two_branches import fitted, samples
 from unbraid.inference.leave_one_out import ends_of_ranges, expected_errors, leave_out
+from unbraid.inference.neighbourhood import neighbourhood_of
 from unbraid.inference.outside import expected_outside, wrong_beyond
-from unbraid.selection.uncertainty import neighbourhood_of
 
 
 @pytest.mark.parametrize("kind", ["both", "values"])

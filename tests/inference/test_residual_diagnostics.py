@@ -10,9 +10,8 @@ import pytest
 
 import unbraid as ub
 from unbraid.inference.linearised import kinds_of
-from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.residuals import ResidualDiagnostics, diagnose_residuals, lag_one, normalities, runs
-from unbraid.selection.uncertainty import neighbourhood_of
 
 
 @cache

@@ -15,10 +15,10 @@ from pictures import line, trig
 from unbraid import plots
 from unbraid.errors import DataError, SettingError
 from unbraid.inference.linearised import LinearisedUncertainty
+from unbraid.judging.glance import glance_at
 from unbraid.plots.branch_panel import BAND
 from unbraid.plots.branches import NO_NOISE
 from unbraid.results.carrying import some_branches
-from unbraid.selection.glance import glance_at
 
 
 @cache

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 import unbraid as ub
+from unbraid.judging.uniqueness import Flat
 from unbraid.report.subject import Subject
 from unbraid.report.verdict import agreement_kind, badges
 from unbraid.results.fit import StartSummary
 from unbraid.results.outcome import Status
 from unbraid.results.worth.freedom import Freedom
-from unbraid.selection.uniqueness import Flat
 
 
 @pytest.fixture(scope="module")

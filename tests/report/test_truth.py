@@ -11,6 +11,8 @@ import pytest
 
 import unbraid as ub
 from unbraid.fitting.request import Request
+from unbraid.judging.diagnostics import ParallelPair
+from unbraid.judging.uniqueness import Flat
 from unbraid.report.cards import certified_words, matters
 from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
@@ -18,8 +20,6 @@ from unbraid.report.trust import bias_words, samples_words
 from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
 from unbraid.results.wild import WILD
-from unbraid.selection.diagnostics import ParallelPair
-from unbraid.selection.uniqueness import Flat
 
 
 @pytest.fixture(scope="module")

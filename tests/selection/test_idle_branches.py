@@ -8,8 +8,8 @@ import numpy as np
 
 import unbraid as ub
 from idle_branches import IDLE, KEPT, five_branches, noisy, three_branches
+from unbraid.judging.uniqueness import Flat
 from unbraid.results.worth.fresh import beyond_training
-from unbraid.selection.uniqueness import Flat
 
 
 def test_a_branch_that_carries_nothing_spoils_no_other_diagnostic() -> None:

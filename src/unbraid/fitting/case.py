@@ -12,7 +12,6 @@ from unbraid.data.units import Units
 from unbraid.fitting.agreement import agreement, found_by
 from unbraid.fitting.request import Request, count_unknowns
 from unbraid.fitting.session import CUTS, Found
-from unbraid.inference.leave_one_out import expected_errors
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import Shown, notes_on
 from unbraid.results.outcome import Status
@@ -68,7 +67,6 @@ class Case:
             asked=request,
             smoothing=smoothing,
             minimised=minimised,
-            held_out=None if status in CUTS else expected_errors(model, problem, minimised, request.constraints),
         )
 
     def determined(self, runs: Sequence[Run]) -> list[Run]:

@@ -23,8 +23,9 @@ from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
-from unbraid.fitting.session import Found, Session, Stage
+from unbraid.fitting.session import CUTS, Found, Session, Stage
 from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
+from unbraid.inference.leave_one_out import expected_errors
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -49,10 +50,11 @@ def check_fit(problem: Problem, request: Request) -> None:
     check_plan(problem, request)
 
 
-def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: bool = True) -> Fit:
+def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: bool = True, expected: bool = True) -> Fit:
     """Find f(x) ≈ W1 g(W0 x) + bias with as many branches as were asked for; the request has been checked.
 
     `fewer`: whether branches that data do not support are left out, and as many as they do searched for anew.
+    `expected`: whether the errors on new points are wanted as well.
     """
     lost = session.lost(problem)
     sizes = Magnitudes.of(problem)
@@ -64,11 +66,17 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     if fewer:
         found = search_for_fewer(case, found, session)
     fit = case.conclude(found)
+    if expected and fit.minimised is not None and fit.status not in CUTS:
+        held_out = expected_errors(fit.model, case.problem, fit.minimised, fit.constraints)
+        fit = replace(fit, held_out=held_out)
     told = session.told_of_losses(lost, case.problem)
     notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
-    model = fit.model if sizes.ordinary else fit.model.rescaled(sizes.x, sizes.f)
-    model = model.changed(input_names=problem.input_names, output_names=problem.output_names, encoding=problem.encoding)
+    fit = fit if sizes.ordinary else fit.rescaled(sizes.x, sizes.f)
+    names = {"input_names": problem.input_names, "output_names": problem.output_names}
+    model = fit.model.changed(**names, encoding=problem.encoding)
+        input_names=problem.input_names, output_names=problem.output_names, encoding=problem.encoding
+    )
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
-from unbraid.inference.neighbourhood import ROW_ENTRIES, Neighbourhood
+from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.outside import Outside, expected_outside
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
 from unbraid.metrics import ratio, shares_of_spread
@@ -36,8 +36,6 @@ WORK, FEWEST = 1e9, 8
 """Multiplications that are spent, and how many samples are left out whatever that costs."""
 ENDS = 64
 """Samples at ends of ranges that are looked at, at most."""
-LARGEST_SHARE = 1.0 - 1e-6
-"""How much of itself a sample determines at most."""
 
 
 @dataclass(frozen=True)
@@ -102,21 +100,15 @@ def chosen_samples(around: Neighbourhood, outside: BoolArray) -> IndexArray:
 @np.errstate(all="ignore")
 def leave_out(around: Neighbourhood, which: IndexArray, outside: BoolArray, ends: BoolArray | None = None) -> LeftOut:
     """What is left of some samples, each left out; branches end at the last sample but one where `ends` are given."""
-    U, q = around.tangent.size, around.numbers
-    left = around.residuals(which)
-    size = max(1, ROW_ENTRIES // (q * max(U, 1)))
-    for first in range(0, len(which), size):
-        some, here = which[first : first + size], slice(first, first + size)
-        A, residual = around.rows(some)
-        Z = around.whitened(A.reshape(-1, U)).reshape(U, len(some), q).transpose(1, 0, 2)  # (S, U, q)
-        shares, vectors = np.linalg.eigh(Z.mT @ Z)
-        shares = np.clip(shares, 0.0, LARGEST_SHARE)
-        grown = (vectors @ ((vectors.mT @ residual[..., None]) / (1.0 - shares)[..., None]))[..., 0]  # (1 - H)⁻¹ ρ
+    left, done = around.residuals(which), 0
+    for some in around.in_blocks(which):
+        here = np.arange(done, done := done + len(some))
+        A, residual, _, _, grown = around.omit(some)
         left[here] *= np.where(residual == 0.0, 1.0, grown / np.where(residual == 0.0, 1.0, residual))
         at_ends = np.flatnonzero(outside[some])
         if at_ends.size and ends is not None:
             theta = -around.solved((A[at_ends].mT @ grown[at_ends, :, None])[..., 0].T).T
-            left[first + at_ends] = left_outside(around, some[at_ends], theta, ends[some[at_ends]])
+            left[here[at_ends]] = left_outside(around, some[at_ends], theta, ends[some[at_ends]])
     return LeftOut(which, left, outside[which])
 
 

@@ -23,6 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
+from unbraid.errors import DataError
 from unbraid.inference.gauge import Gauged
 from unbraid.inference.neighbourhood import ROW_ENTRIES, Neighbourhood
 from unbraid.inference.patterns import describe_pattern
@@ -50,13 +51,20 @@ class Noise:
 class LinearisedUncertainty(Uncertainty):
     """Uncertainty of a fit to first order in its unknowns, the covariance (U, U) of which is known.
 
-    `x_scale` (m,) are the spreads of the inputs, and `around` has the samples, where these are still there.
+    `x_scale` (m,) are the spreads of the inputs, and `kept` has the samples, where these are still there.
     """
 
     gauged: Gauged
     covariance: Array
     x_scale: Array
-    around: Neighbourhood | None
+    kept: Neighbourhood | None
+
+    @property
+    def around(self) -> Neighbourhood:
+        """The fit and its samples; refused where these were dropped."""
+        if self.kept is None:
+            raise DataError("The samples were dropped: ask the fit that remembers them for its uncertainty.")
+        return self.kept
 
     @property
     def tangent(self) -> Tangent:
@@ -65,7 +73,7 @@ class LinearisedUncertainty(Uncertainty):
 
     def without_samples(self) -> LinearisedUncertainty:
         """The same without the samples, for where they are too large to keep."""
-        return replace(self, around=None)
+        return replace(self, kept=None)
 
     @property
     def method(self) -> str:
@@ -139,7 +147,7 @@ def linearised_uncertainty(around: Neighbourhood, work: float = WORK) -> Lineari
     problem, units = around.problem, around.objective.units
     some = samples_to_look_at(around, work)
     found = noise_of(around, some)
-    sizes = np.sqrt(found.variances / around.standing_for)
+    sizes = np.sqrt(found.variances)
     n = problem.n
     values = None if problem.F is None else sizes[:n] * units.f_scale / np.sqrt(around.objective.coupling)
     slopes = None
@@ -176,19 +184,13 @@ def kinds_of(around: Neighbourhood) -> IndexArray:
     return np.concatenate(kinds)
 
 
-def in_some_blocks(around: Neighbourhood, some: IndexArray) -> list[IndexArray]:
-    """Samples in blocks whose rows fit into the memory that is meant for them."""
-    size = max(1, ROW_ENTRIES // (around.numbers * max(around.tangent.size, 1)))
-    return [some[first : first + size] for first in range(0, len(some), size)]
-
-
 def noise_of(around: Neighbourhood, some: IndexArray) -> Noise:
     """The variances of weighted residuals, each kind's by the numbers of it that are left over."""
     kinds, U = kinds_of(around), around.tangent.size
     total, freedom, numbers = (np.zeros(kinds.max() + 1) for _ in range(3))
-    for block in in_some_blocks(around, some):
+    for block in around.in_blocks(some):
         A, residual = around.rows(block)
-        used = np.sum(around.whitened(A.reshape(-1, U)) ** 2, axis=0).reshape(residual.shape) / around.standing_for
+        used = np.sum(around.whitened(A.reshape(-1, U)) ** 2, axis=0).reshape(residual.shape)
         known = np.any(A != 0.0, axis=-1) if around.tangent.size else residual != 0.0
         for into, what in ((total, residual**2), (freedom, used), (numbers, known)):
             np.add.at(into, kinds, what.sum(axis=0))
@@ -202,12 +204,11 @@ def covariance_of(around: Neighbourhood, some: IndexArray, found: Noise) -> Arra
     """V⁻¹ (Σ_k σ_k² A_kᵀ A_k + σ² P) V⁻¹, (U, U)."""
     kinds, U = kinds_of(around), around.tangent.size
     inverse = around.solved(np.eye(U))
-    scale = 1.0 / around.standing_for  # weighted residuals of samples that stand for several
     if np.ptp(found.variances) <= 1e-9 * found.pooled:
-        return np.asarray(scale * found.pooled * 0.5 * (inverse + inverse.T))
+        return np.asarray(found.pooled * 0.5 * (inverse + inverse.T))
     middle, sizes = found.pooled * around.penalty, np.sqrt(found.variances)[kinds]
-    for block in in_some_blocks(around, some):
+    for block in around.in_blocks(some):
         A = (around.rows(block).A * sizes[:, None]).reshape(-1, U)
-        middle += (around.problem.S / len(some)) * (A.T @ A)
+        middle += around.standing_for * (around.problem.S / len(some)) * (A.T @ A)
     result = inverse @ middle @ inverse
-    return np.asarray(scale * 0.5 * (result + result.T))
+    return np.asarray(0.5 * (result + result.T))

@@ -25,6 +25,7 @@ from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.quadratics import unit_diagonal
 from unbraid.results.branch import FittedBranch
+from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.objective import Objective
 from unbraid.solvers.linearised import Linearised
@@ -34,6 +35,8 @@ MOST_SAMPLES = 20_000
 """So many samples, spread evenly, tell how well unknowns are determined; each stands for several if there are more."""
 ROW_ENTRIES = 1 << 22
 """Entries of the rows that are made at once: 32 MB."""
+LARGEST_SHARE = 1.0 - 1e-6
+"""How much of itself a sample determines at most: rounding leaves no more to be told."""
 RIDGE = 1e-12
 """Share of a unit diagonal that settles what is not determined."""
 
@@ -46,6 +49,20 @@ class Rows(NamedTuple):
 
     A: Array
     residual: Array
+
+
+class Omitted(NamedTuple):
+    """Samples that are left out one at a time.
+
+    Rows A (S, q, U) and what is left of the samples, ρ (S, q); the eigenvalues (S, q) and eigenvectors (S, q, q) of
+    H = A V⁻¹ Aᵀ, how much of itself each sample determines; and (1 - H)⁻¹ ρ (S, q), what is left of it without it.
+    """
+
+    A: Array
+    residual: Array
+    shares: Array
+    vectors: Array
+    grown: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +102,10 @@ class Neighbourhood:
         return n * ((self.problem.F is not None) + m * (self.problem.J is not None))
 
     @cached_property
-    def _sample_weights(self) -> Array:
-        """The weights of the samples over their mean, times what they stand for."""
+    def sample_weights(self) -> Array:
+        """The weights of the samples over their mean."""
         weights = self.problem.weights
-        own = np.ones(self.problem.S) if weights is None else weights / weights.mean()
-        return np.asarray(own * self.standing_for)
+        return np.ones(self.problem.S) if weights is None else np.asarray(weights / weights.mean())
 
     @cached_property
     def row_scales(self) -> Array:
@@ -118,11 +134,26 @@ class Neighbourhood:
         if self.problem.J is not None:
             parts.append(self.tangent.slopes(X).reshape(len(X), -1, self.tangent.size))
         residual = self.residuals(which)
-        scale = np.sqrt(self._sample_weights[which])[:, None] * self.row_scales
+        scale = np.sqrt(self.sample_weights[which])[:, None] * self.row_scales
         scale = np.where(np.isnan(residual), 0.0, scale)
         A = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         A *= scale[..., None]
         return Rows(A, np.where(np.isnan(residual), 0.0, residual) * scale)
+
+    def omit(self, which: IndexArray | slice = slice(None)) -> Omitted:
+        """Some samples, each left out, the model following to first order."""
+        A, residual = self.rows(which)
+        U, (S, q) = self.tangent.size, residual.shape
+        Z = self.whitened(A.reshape(-1, U)).reshape(U, S, q).transpose(1, 0, 2)  # (S, U, q)
+        shares, vectors = np.linalg.eigh(Z.mT @ Z)
+        shares = np.clip(shares, 0.0, LARGEST_SHARE)
+        grown = (vectors @ ((vectors.mT @ residual[..., None]) / (1.0 - shares)[..., None]))[..., 0]
+        return Omitted(A, residual, shares, vectors, grown)
+
+    def in_blocks(self, which: IndexArray) -> list[IndexArray]:
+        """Samples in blocks whose rows fit into the memory that is meant for them."""
+        size = max(1, ROW_ENTRIES // (self.numbers * max(self.tangent.size, 1)))
+        return [which[first : first + size] for first in range(0, len(which), size)]
 
     def blocks(self) -> Iterator[slice]:
         """The samples in blocks whose rows fit into the memory that is meant for them."""
@@ -131,14 +162,14 @@ class Neighbourhood:
 
     @cached_property
     def data_matrix(self) -> Array:
-        """Aᵀ A over all samples, (U, U)."""
+        """Aᵀ A over all samples, those that they stand for among them: (U, U)."""
         if self.problem.complete:
             return self._matrix_from_sums()
         total = np.zeros((self.tangent.size, self.tangent.size))
         for block in self.blocks():
             A = self.rows(block).A.reshape(-1, self.tangent.size)
             total += A.T @ A
-        return total
+        return total * self.standing_for
 
     def _matrix_from_sums(self) -> Array:
         """The same from sums over samples: the solver's matrix, in these unknowns, and the constants beside it."""
@@ -167,7 +198,7 @@ class Neighbourhood:
     def _mean_values(self) -> Array:
         """The weighted mean over samples of ∂f/∂θ, (n, U)."""
         total = np.zeros((self.problem.n, self.tangent.size))
-        weights = self._sample_weights / self._sample_weights.sum()
+        weights = self.sample_weights / self.sample_weights.sum()
         for block in self.blocks():
             total += np.einsum("s,snu->nu", weights[block], self.tangent.values(self.problem.X[block]))
         return total
@@ -220,6 +251,16 @@ class Neighbourhood:
     def freedom(self) -> Array:
         """The degrees of freedom that each unknown uses, the diagonal of V⁻¹ Aᵀ A: (U,)."""
         return np.asarray(np.einsum("uv,vu->u", self.solved(np.eye(self.tangent.size)), self.data_matrix))
+
+
+def neighbourhood_of(fit: Fit, problem: Problem) -> Neighbourhood:
+    """A fit and its samples to second order, constraints left aside.
+
+    Coefficients at their bounds are then as uncertain as others. Held there, bands of increasing branches covered the
+    truth in 90 % of cases; as it is, in 94 % (`benchmarks/coverage.py`).
+    """
+    minimised = Objective.default(problem) if fit.minimised is None else fit.minimised
+    return Neighbourhood.of(fit.model, problem, minimised, ())
 
 
 def block_diagonal(*parts: Array) -> Array:

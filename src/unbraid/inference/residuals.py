@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbraid.inference.leave_one_out import LARGEST_SHARE
-from unbraid.inference.linearised import in_some_blocks, kinds_of, noise_of
+from unbraid.inference.linearised import kinds_of, noise_of
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.patterns import Pattern, find_pattern, standardised
 from unbraid.kernels.arrays import Array, IndexArray, spread_out
@@ -93,28 +92,23 @@ def samples_to_diagnose(around: Neighbourhood) -> IndexArray:
 
 def influences(around: Neighbourhood, some: IndexArray) -> tuple[Array, Array, Array]:
     """Standardised residuals (S, q), leverages (S,) and Cook's distances (S,) of some samples."""
-    U, q, root = around.tangent.size, around.numbers, np.sqrt(around.standing_for)
+    q = around.numbers
     found = noise_of(around, some)
     sizes = np.sqrt(found.variances)[kinds_of(around)]
     e, leverages, cook = np.zeros((len(some), q)), np.zeros(len(some)), np.zeros(len(some))
     done = 0
-    for block in in_some_blocks(around, some):
-        A, residual = around.rows(block)
-        A, residual = A / root, residual / root  # of one sample, where each stands for several
+    for block in around.in_blocks(some):
+        A, residual, shares, vectors, grown = around.omit(block)
         known = ~np.isnan(around.residuals(block))
-        Z = around.whitened(A.reshape(-1, U)).reshape(U, len(block), q).transpose(1, 0, 2)  # (S, U, q)
-        shares, vectors = np.linalg.eigh(Z.mT @ Z)
-        shares = np.clip(shares, 0.0, LARGEST_SHARE)[:, None]  # (S, 1, q)
-        h = np.sum(vectors**2 * shares, axis=-1)
-        parts = (residual[:, None] @ vectors) / (1.0 - shares)  # (1 - H)⁻¹ ρ, along the eigenvectors of H
-        grown = (vectors @ parts.mT)[..., 0]
+        h = np.sum(vectors**2 * shares[:, None], axis=-1)
+        parts = (vectors.mT @ grown[..., None])[..., 0]  # along the eigenvectors of H
         theta = around.solved((A.mT @ grown[..., None])[..., 0].T)  # (U, S)
-        moved = np.sum(parts**2 * shares, axis=(1, 2)) - np.einsum("us,us->s", theta, around.penalty @ theta)
+        moved = np.sum(parts**2 * shares, axis=1) - np.einsum("us,us->s", theta, around.penalty @ theta)
         here = slice(done, done := done + len(block))
         with np.errstate(all="ignore"):
-            e[here] = np.where(known, residual * root / (sizes * np.sqrt(1.0 - h)), np.nan)
+            e[here] = np.where(known, residual / (sizes * np.sqrt(1.0 - h)), np.nan)
             leverages[here] = np.sum(h * known, axis=1) / np.maximum(known.sum(axis=1), 1)
-            cook[here] = np.maximum(moved, 0.0) * root**2 / (max(float(around.freedom.sum()), 1.0) * found.pooled)
+            cook[here] = np.maximum(moved, 0.0) / (max(float(around.freedom.sum()), 1.0) * found.pooled)
     return e, leverages, cook
 
 

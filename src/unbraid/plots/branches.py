@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
+from unbraid.judging.diagnostics import branch_shares
+from unbraid.judging.findings import TWICE
+from unbraid.judging.glance import glance_at
 from unbraid.kernels.arrays import Array
 from unbraid.plots.branch_panel import CURVE, SLOPE, bands_of, draw_branch
 from unbraid.plots.certificates import FAILED, certain_shapes, certificate_words
@@ -22,9 +25,6 @@ from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.uncertainty import Uncertainty
-from unbraid.selection.diagnostics import branch_shares
-from unbraid.selection.findings import TWICE
-from unbraid.selection.glance import glance_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

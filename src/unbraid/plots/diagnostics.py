@@ -13,6 +13,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.inference.patterns import neighbours_alike, standardised
 from unbraid.inference.residuals import normal_quantiles
+from unbraid.judging.glance import Glance, glance_at
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.branches import panels_for
 from unbraid.plots.labels import labels
@@ -20,7 +21,6 @@ from unbraid.plots.palette import BLUE, GREY, LINES, MARKERS, QUIET, RED
 from unbraid.plots.panels import check_matplotlib, fit_of, legend_above, remove_frame, samples_to_draw
 from unbraid.plots.residuals import spread_evenly
 from unbraid.results.fit import Fit
-from unbraid.selection.glance import Glance, glance_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

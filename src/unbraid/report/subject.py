@@ -10,6 +10,8 @@ import numpy as np
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
+from unbraid.judging.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
+from unbraid.judging.glance import Glance, glance_at
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
@@ -22,8 +24,6 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.held_out import HeldOut
 from unbraid.runtime.text import clean_name
-from unbraid.selection.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
-from unbraid.selection.glance import Glance, glance_at
 
 NEGLIGIBLE_WEIGHT = 0.01
 """A share of the largest weight below which a weight is neither named nor drawn."""
@@ -251,8 +251,7 @@ def in_ordinary_sizes(
         return about.rescaled(inputs, outputs), truth, samples
     note = "Numbers beyond 1e60, or all below 1e-60, cannot be drawn: this page shows them divided by powers of two."
     own = samples if given is about.problem else about.problem
-    model = about.model.rescaled(inputs, outputs)
-    shown = replace(about, model=model, problem=own, notes=(note, *about.notes), minimised=None)
+    shown = replace(about.rescaled(inputs, outputs), problem=own, notes=(note, *about.notes))
     return shown, truth, None if given is about.problem else samples
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unbraid.data.checks import counted
+from unbraid.judging.findings import uniqueness_words, was
 from unbraid.plots.residuals import FEW_OUTPUTS
 from unbraid.report.figures import is_flat
 from unbraid.report.subject import Subject
@@ -14,7 +15,6 @@ from unbraid.report.verdict import grade
 from unbraid.report.words import count_word, in_percent, listed_words, plain_number, share_of, small
 from unbraid.results.advice import SAME
 from unbraid.results.carrying import name_superfluous
-from unbraid.selection.findings import uniqueness_words, was
 
 
 def jacobian_words(subject: Subject) -> str:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbraid.judging.diagnostics import EXPLAINED
 from unbraid.report.subject import Subject
 from unbraid.report.words import ROUNDING_ERROR, count_word, in_percent, listed_words
 from unbraid.results.advice import SAME, ending_as_low, match_of
 from unbraid.results.fit import Fit
 from unbraid.results.notes import UNEXPLAINED
 from unbraid.results.outcome import Status
-from unbraid.selection.diagnostics import EXPLAINED
 
 MISSED, FAIR, GOOD = 50.0, 20.0, EXPLAINED
 """Errors in %: from the first on a model misses a quarter of an output; below the others it follows it fairly, well."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from unbraid.judging.findings import TWICE
 from unbraid.plots.labels import RAISED
-from unbraid.selection.findings import TWICE
 
 NUMBER_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 TOGETHER = "\N{NO-BREAK SPACE}"

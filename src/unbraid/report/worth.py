@@ -9,12 +9,12 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.inference.patterns import FEWEST as FEWEST_OF_PATTERNS
 from unbraid.inference.patterns import PLAIN
+from unbraid.judging.glance import Glance
 from unbraid.kernels.arrays import Array
 from unbraid.plots.diagnostics import standing_out
 from unbraid.report.subject import Subject
 from unbraid.report.words import ROUNDING_ERROR, in_percent, listed_words, share_percent
 from unbraid.results.advice import largest_of, on_held_out
-from unbraid.selection.glance import Glance
 
 PLAINLY, HINTED = 5.0, 4.0
 """Standard deviations from which on something is plainly no accident, and from which on it may be none."""

@@ -11,7 +11,7 @@ from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import weighted_sums
 from unbraid.errors import DataError, SettingError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.carrying import left_out
 from unbraid.results.model import DecoupledModel
@@ -131,6 +131,11 @@ class Fit:
     minimised: Objective | None = None
     held_out: HeldOut | None = None
 
+    def rescaled(self, inputs: IndexArray, outputs: IndexArray) -> Fit:
+        """The fit of 2^outputs · f(2^-inputs · x), for powers (m,) and (n,); its samples stay as they are."""
+        minimised = None if self.minimised is None else self.minimised.rescaled(inputs, outputs)
+        return replace(self, model=self.model.rescaled(inputs, outputs), minimised=minimised)
+
     def without_problem(self) -> Fit:
         """The fit without its samples, for where they are too large to keep."""
         return replace(self, problem=None)
@@ -193,7 +198,7 @@ class Fit:
         >>> bool((sure.noise < 0.03).all()), sure.values([[0.0, 0.5]]).std.shape, sure.branch(0).std.shape
         (True, (1, 2), (161,))
         """
-        from unbraid.selection.uncertainty import uncertainty_of
+        from unbraid.judging.uncertainty import uncertainty_of
 
         return uncertainty_of(self, problem, method, Drawing(draws, rng, jobs, callback))
 

@@ -1,4 +1,4 @@
-"""Which rank and settings to use, and what a fit is worth: held-out errors, diagnostics, uniqueness.
+"""Which rank and settings to use: candidates compared on held-out samples, or by what the data support.
 
 May import `fitting` and what lies below.
 """

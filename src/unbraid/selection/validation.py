@@ -185,7 +185,7 @@ def fit_alone(problem: Problem, request: Request, rng: np.random.Generator | Non
     """A fit by itself, without its samples: it may come from another process."""
     check_fit(problem, request)
     with Session.open(NOTHING_KEPT, rng) as session:
-        return fit_rank(problem, request, session).without_problem()
+        return fit_rank(problem, request, session, expected=False).without_problem()
 
 
 def quick(method: Method, steps: int) -> Method:

@@ -154,7 +154,7 @@ def gauss_newton_step(around: Neighbourhood) -> Array:
     tangent, total = around.tangent, np.zeros(around.tangent.size)
     for block in around.blocks():
         A, residual = around.rows(block)
-        total += A.reshape(-1, tangent.size).T @ residual.ravel()
+        total += around.standing_for * (A.reshape(-1, tangent.size).T @ residual.ravel())
     for k, root, a in penalised(tangent):
         weight = branch_weight(around, k)
         total[tangent.parts(k)[2]] -= weight * (root @ tangent.moves[k].curves).T @ (root @ a)
@@ -163,9 +163,9 @@ def gauss_newton_step(around: Neighbourhood) -> Array:
 
 def objective_of(around: Neighbourhood) -> float:
     """What is minimised: squares of weighted residuals, and penalties."""
-    residual = around.residuals() * np.sqrt(around._sample_weights)[:, None] * around.row_scales
+    residual = around.residuals() * np.sqrt(around.sample_weights)[:, None] * around.row_scales
     penalty = sum(branch_weight(around, k) * float(np.sum((root @ a) ** 2)) for k, root, a in penalised(around.tangent))
-    return float(np.nansum(residual**2)) + penalty
+    return around.standing_for * float(np.nansum(residual**2)) + penalty
 
 
 def penalised(tangent: Tangent) -> list[tuple[int, Array, Array]]:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.inference.linearised import LinearisedUncertainty
+from unbraid.judging.importance import uncertainty_for
 from unbraid.plots.panels import new_axes
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
-from unbraid.selection.importance import uncertainty_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

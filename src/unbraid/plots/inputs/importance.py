@@ -11,6 +11,8 @@ import numpy.typing as npt
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.inference.importance.result import Importance
+from unbraid.judging.importance import importance as importance_of
+from unbraid.judging.importance import work_of
 from unbraid.kernels.arrays import Array
 from unbraid.plots.inputs.grids import MOST_PANELS, QUICK, panels_for
 from unbraid.plots.labels import indexed, label
@@ -18,8 +20,6 @@ from unbraid.plots.palette import BLACK, BLUE, COLUMNS, GREEN, QUIET, SKY
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, remove_frame, samples_to_draw
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
-from unbraid.selection.importance import importance as importance_of
-from unbraid.selection.importance import work_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
+
+import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
+from unbraid.kernels.arrays import IndexArray
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Objective:
     units: Units
     coupling: float
     offset: bool
+
+    def rescaled(self, inputs: IndexArray, outputs: IndexArray) -> Self:
+        """The same for the model of 2^outputs · f(2^-inputs · x), for powers (m,) and (n,)."""
+        units = self.units
+        center, x_scale = np.ldexp(units.center, inputs), np.ldexp(units.x_scale, inputs)
+        return replace(self, units=Units(center, x_scale, np.ldexp(units.f_scale, outputs)))
 
     @classmethod
     def default(cls, problem: Problem) -> Self:

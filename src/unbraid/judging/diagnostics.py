@@ -15,8 +15,10 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
-from unbraid.inference.freedoms import Known, find_freedoms
+from unbraid.inference.freedoms import find_freedoms
 from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.judging.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
+from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
@@ -29,8 +31,6 @@ from unbraid.results.smoothing import Smoothing, freedom_number
 from unbraid.results.worth.freedom import Freedom
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.objective import Objective
-from unbraid.selection.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
-from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import in_solver_units
@@ -127,6 +127,7 @@ class Diagnostics:
     follows: bool = True
     starts_advice: str | None = None
     freedoms: tuple[Freedom, ...] = ()
+    tested: bool = True
     straight: tuple[int, ...] = ()
     canonical: CanonicalModel | None = None
 
@@ -141,7 +142,9 @@ class Diagnostics:
 
         So it is where no other one nearby does as well within the noise: directions and curves are what they are.
         """
-        return None if self.flat is None else self.flat.directions == 0 and not self.freedoms
+        if self.flat is not None and self.flat.directions:
+            return False
+        return not self.freedoms if self.flat is not None and self.tested else None
 
     @property
     def unique_canonical(self) -> bool | None:
@@ -211,8 +214,8 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     given = given_problem(fit, problem)
     sizes = Magnitudes.of(given)
     samples = sizes.problem(given.thinned())
-    model = fit.model.rescaled(-sizes.x, -sizes.f)
-    own = given is fit.problem
+    own, fit = given is fit.problem, fit if sizes.ordinary else fit.rescaled(-sizes.x, -sizes.f)
+    model = fit.model
     errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(sizes.problem(given), model)
     found = replace(
         examined(model, samples.counting(), fit, *errors),
@@ -234,7 +237,7 @@ def examined(
     """The same for a fitted model, samples and the errors on them, and for the fit it comes from, in any units."""
     at, low, kept = balanced(model, problem), ending_as_low(fit.starts), carrying(model)
     worst = worst_error(jacobian_error, output_errors)
-    known = find_freedoms(around_minimum(model, problem, fit)) or Known((), ())
+    known = find_freedoms(around_minimum(model, problem, fit))
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, len(kept)),
@@ -249,17 +252,18 @@ def examined(
         starts_advice=on_starts(fit.starts),
         superfluous=tuple(superfluous(model)),
         smooth=chooses_smoothing(model),
-        freedoms=known.freedoms,
-        straight=known.straight,
-        canonical=canonical_form(model, problem.X, problem.weights, known.straight),
+        freedoms=() if known is None else known.freedoms,
+        tested=known is not None,
+        straight=() if known is None else known.straight,
+        canonical=canonical_form(model, problem.X, problem.weights, () if known is None else known.straight),
     )
 
 
 @np.errstate(all="ignore")  # what is not finite is not told of
 def around_minimum(model: DecoupledModel, problem: Problem, fit: Fit) -> Neighbourhood:
-    """A fitted model and samples to second order, in balanced units of these samples."""
-    coupling, offset = (1.0, True) if fit.minimised is None else (fit.minimised.coupling, fit.minimised.offset)
-    return Neighbourhood.of(model, problem, Objective(Units.balanced(problem), coupling, offset), fit.constraints)
+    """A fitted model and samples to second order."""
+    minimised = Objective.default(problem) if fit.minimised is None else fit.minimised
+    return Neighbourhood.of(model, problem, minimised, fit.constraints)
 
 
 def worst_error(jacobian_error: float | None, output_errors: Array | None) -> float:

@@ -12,7 +12,7 @@ from unbraid.results.advice import on_freedom, on_idle
 from unbraid.results.worth.freedom import listed, named
 
 if TYPE_CHECKING:
-    from unbraid.selection.diagnostics import Diagnostics
+    from unbraid.judging.diagnostics import Diagnostics
 
 NEGLIGIBLE = 1e-3
 """A share of what there is to explain below which a branch hardly matters."""

@@ -9,11 +9,10 @@ import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
-from unbraid.inference.neighbourhood import MOST_SAMPLES, Neighbourhood
+from unbraid.inference.neighbourhood import MOST_SAMPLES, Neighbourhood, neighbourhood_of
 from unbraid.inference.residuals import ResidualDiagnostics, diagnose_residuals
 from unbraid.kernels.arrays import IndexArray
 from unbraid.results.fit import Fit
-from unbraid.selection.uncertainty import neighbourhood_of
 
 MOMENT = 1e9
 """Multiplications that take less than a second."""

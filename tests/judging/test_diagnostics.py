@@ -11,10 +11,10 @@ import pytest
 import unbraid as ub
 from unbraid.data.units import Units
 from unbraid.errors import DataError, SettingError
+from unbraid.judging.diagnostics import branch_shares, importance
+from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import factor_match
-from unbraid.selection.diagnostics import branch_shares, importance
-from unbraid.selection.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.solvers.translate import FittedBranches, in_solver_units, in_user_units
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (100, 3))
@@ -118,7 +118,7 @@ def test_the_bound_is_dreesens() -> None:
 def test_models_with_too_many_unknowns_are_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = ub.datasets.trig(rng=0)
     fit = ub.decouple(problem, 3, starts=2, rng=0)
-    monkeypatch.setattr("unbraid.selection.uniqueness.DENSE_LIMIT", 10)
+    monkeypatch.setattr("unbraid.judging.uniqueness.DENSE_LIMIT", 10)
     assert flat_directions(problem, fit.model) is None
     found = ub.diagnose(fit, problem)
     assert found.unique is None

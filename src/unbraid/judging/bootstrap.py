@@ -7,6 +7,7 @@ choices of smoothing are made again in every fit. The ranks and the order of bra
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -102,7 +103,7 @@ def spread(draws: Sequence[Array]) -> Array:
     return np.asarray(np.std(np.stack(draws), axis=0, ddof=1))
 
 
-class Around(NamedTuple):
+class DrawnFrom(NamedTuple):
     """What fits to data drawn anew are made from: the model at the samples, residuals (S, q), and the request."""
 
     problem: Problem
@@ -132,15 +133,14 @@ def bootstrap_uncertainty(fit: Fit, linear: LinearisedUncertainty, drawing: Draw
     )
 
 
-def around_fit(fit: Fit, linear: LinearisedUncertainty) -> Around:
+def around_fit(fit: Fit, linear: LinearisedUncertainty) -> DrawnFrom:
     """What data are drawn from: residuals are made larger by what the fit has followed of them."""
-    assert linear.around is not None
     problem = linear.around.problem
     if linear.around.standing_for > 1.0 or not problem.in_memory:
         raise SettingError(
             f"A bootstrap takes at most {problem.S:,} samples, in memory: use method='linearised' for more of them."
         )
-    asked = fit.asked or Request(rank=fit.model.rank, basis=fit.basis)
+    asked = fit.asked or Request(rank=fit.model.rank, basis=fit.basis, constraint=list(fit.constraints))
     request = replace(asked, rank=fit.model.rank, init=fit.model, loss="squared", compress=None)
     residual = linear.around.residuals()
     weights = np.ones(problem.S) if problem.weights is None else problem.weights / problem.weights.mean()
@@ -150,10 +150,10 @@ def around_fit(fit: Fit, linear: LinearisedUncertainty) -> Around:
     gaps = np.random.default_rng(0).standard_normal(residual.shape) * sizes
     F = None if problem.F is None else fit.model(problem.X)
     J = None if problem.J is None else fit.model.jacobian(problem.X)
-    return Around(problem, F, J, np.where(np.isnan(residual), gaps, residual), request)
+    return DrawnFrom(problem, F, J, np.where(np.isnan(residual), gaps, residual), request)
 
 
-def draw_models(around: Around, seeds: Sequence[int], session: Session) -> list[DecoupledModel]:
+def draw_models(around: DrawnFrom, seeds: Sequence[int], session: Session) -> list[DecoupledModel]:
     """The models of fits to data drawn with seeds, by helpers where there are any."""
     pieces = [(seed,) for seed in seeds]
     results: dict[int, DecoupledModel] = {}
@@ -176,17 +176,17 @@ def draw_models(around: Around, seeds: Sequence[int], session: Session) -> list[
     return [found[k] for k in sorted(found)]
 
 
-def fit_drawn(around: Around, seed: int) -> DecoupledModel:
+def fit_drawn(around: DrawnFrom, seed: int) -> DecoupledModel:
     """The model of a fit to data that are drawn with a seed, wherever there is a worker."""
     with single_blas_thread():
         rng = np.random.default_rng(seed)
         problem = around.problem
         drawn = drawn_problem(around, rng.integers(0, problem.S, problem.S))
-        session = replace(session_elsewhere(0.0), rng=rng, callback=None)
-        return fit_rank(drawn, around.request, session.anew(), fewer=False).model
+        session = replace(session_elsewhere(time.time()), rng=rng, callback=None)
+        return fit_rank(drawn, around.request, session, fewer=False, expected=False).model
 
 
-def drawn_problem(around: Around, which: IndexArray) -> Problem:
+def drawn_problem(around: DrawnFrom, which: IndexArray) -> Problem:
     """The samples with the residuals of others, `which` (S,), on the values and slopes of the model."""
     problem, n = around.problem, around.problem.n
     weights = np.ones(problem.S) if problem.weights is None else problem.weights / problem.weights.mean()

@@ -24,13 +24,12 @@ from unbraid.inference.importance.without import (
     held_out_error,
 )
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
-from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.uncertainty import LEVEL
-from unbraid.selection.uncertainty import neighbourhood_of
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 DRAWS = 200
