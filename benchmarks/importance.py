@@ -7,7 +7,8 @@ Values (and in a second row values and Jacobians) at Latin hypercube points, a d
 seeds. The functions are the Ishigami function (a = 7, b = 0.1), whose x3⁴ sin x1 takes several branches, and two
 g-functions of six inputs, which are products of six kinks: no rank is exact for these, and the error that is left on
 fresh points is in the table ("fresh", in % of the standard deviation). More of it needs more branches: what a fit
-leaves is missing in the variance that indices are shares of. Jacobians of kinks jump, and take more branches than values do.
+leaves is missing in the variance that indices are shares of. Jacobians of kinks jump, and take more branches than
+values do.
 """
 
 from __future__ import annotations

@@ -75,8 +75,6 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     fit = fit if sizes.ordinary else fit.rescaled(sizes.x, sizes.f)
     names = {"input_names": problem.input_names, "output_names": problem.output_names}
     model = fit.model.changed(**names, encoding=problem.encoding)
-        input_names=problem.input_names, output_names=problem.output_names, encoding=problem.encoding
-    )
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 
