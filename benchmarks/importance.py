@@ -1,6 +1,6 @@
 """Sobol' indices through a fit, against the analytic ones of functions that sensitivity analysis is tested with.
 
-Usage: python benchmarks/importance.py [seeds] [samples]
+Usage: python benchmarks/importance.py [seeds] [samples] [first seed]
 
 Values (and in a second row values and Jacobians) at Latin hypercube points, a default fit of a given rank, and
 `ub.importance` of it: the worst error of a first-order and of a total index over all inputs, worst and median of the
@@ -8,7 +8,7 @@ seeds. The functions are the Ishigami function (a = 7, b = 0.1), whose x3⁴ sin
 g-functions of six inputs, which are products of six kinks: no rank is exact for these, and the error that is left on
 fresh points is in the table ("fresh", in % of the standard deviation). More of it needs more branches: what a fit
 leaves is missing in the variance that indices are shares of. Jacobians of kinks jump, and take more branches than
-values do.
+values do. Ranks were chosen on seeds 0 to 2, by these errors; the default is to report on others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unbraid.kernels.arrays import Array
 FRESH = 10_000
 ISHIGAMI = (7.0, 0.1)
 KINKS = {"g": (0.0, 0.5, 3.0, 9.0, 99.0, 99.0), "g, other": (1.0, 2.0, 0.2, 5.0, 20.0, 0.8)}
-RANKS = {"g": (10, 12), "g, other": (16, 24)}
+RANKS = {"g": (10, 12), "g, other": (20, 24)}
 """Of fits to values, and to values and Jacobians."""
 
 
@@ -68,7 +68,7 @@ def ishigami() -> Case:
     one = 0.5 * (1.0 + b * np.pi**4 / 5.0) ** 2
     two, both = a**2 / 8.0, b**2 * np.pi**8 * 8.0 / 225.0
     indices = np.array([[one, two, 0.0], [one + both, two, both]]) / (one + two + both)
-    return Case("Ishigami", -np.pi, np.pi, values, slopes, indices, (7, 7))
+    return Case("Ishigami", -np.pi, np.pi, values, slopes, indices, (7, 9))
 
 
 def kinks(name: str) -> Case:
@@ -105,13 +105,15 @@ def measure(case: Case, with_slopes: bool, samples: int, seed: int) -> tuple[flo
 
 def main() -> None:
     """Print a table."""
-    seeds, samples = (int(one) for one in (*sys.argv[1:], *("3", "1000")[len(sys.argv) - 1 :]))
-    print(f"{samples} samples, {seeds} seeds\n")
+    seeds, samples, first_seed = (int(one) for one in (*sys.argv[1:], *("3", "1000", "100")[len(sys.argv) - 1 :]))
+    print(f"{samples} samples, {seeds} seeds from {first_seed} on\n")
     print("| function | data | rank | worst first order | worst total | median of the worse | fresh % | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     for case in (ishigami(), *(kinks(name) for name in KINKS)):
         for with_slopes in (False, True):
-            found = np.array([measure(case, with_slopes, samples, seed) for seed in range(seeds)])
+            found = np.array(
+                [measure(case, with_slopes, samples, seed) for seed in range(first_seed, first_seed + seeds)]
+            )
             first, total, fresh, seconds = found.max(axis=0)
             middle = float(np.median(found[:, :2].max(axis=1)))
             data = "F and J" if with_slopes else "F"
