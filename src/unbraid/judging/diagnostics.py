@@ -18,6 +18,7 @@ from unbraid.errors import SettingError
 from unbraid.inference.freedoms import find_freedoms
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.judging.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
+from unbraid.judging.importance import needs_of
 from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
@@ -98,6 +99,8 @@ class Diagnostics:
         Whether the basis chooses its smoothing itself, so that there is no df to be chosen.
     follows
         Whether the model follows the samples at all: if so, a branch that is larger than they are is cancelled in part.
+    needs
+        Which inputs and branches are needed, in sentences (`ub.importance`); empty where that would take long to find.
     starts_advice
         What to make of starts that did not find the same, as notes of the fit have it; None where they did.
     freedoms
@@ -128,6 +131,7 @@ class Diagnostics:
     starts_advice: str | None = None
     freedoms: tuple[Freedom, ...] = ()
     tested: bool = True
+    needs: tuple[str, ...] = ()
     straight: tuple[int, ...] = ()
     canonical: CanonicalModel | None = None
 
@@ -185,6 +189,7 @@ class Diagnostics:
         for name, shares in (("F", self.values), ("J", self.slopes)):
             if shares is not None:
                 lines.append(f"  shares of {name} " + ", ".join(map(share_number, shares)) + " %")
+        lines += [f"  needed      {line}" for line in self.needs]
         if self.smoothing is not None:
             coupling = "" if self.smoothing.coupling is None else f"λ {self.smoothing.coupling:.3g}; "
             lines.append("  freedom     " + ", ".join(map(freedom_number, self.smoothing.freedom)) + " degrees")
@@ -219,6 +224,7 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     errors = (fit.jacobian_error, fit.output_errors) if own else errors_on(sizes.problem(given), model)
     found = replace(
         examined(model, samples.counting(), fit, *errors),
+        needs=needs_of(fit, given),
         smoothing=fit.smoothing,
         noise=None if fit.smoothing is None else fit.noise,
     )

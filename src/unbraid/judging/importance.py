@@ -23,6 +23,7 @@ from unbraid.inference.importance.without import (
     fewer_samples,
     held_out_error,
 )
+from unbraid.inference.importance.words import need_lines
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.results.carrying import carrying
@@ -36,6 +37,8 @@ DRAWS = 200
 """Models that are drawn from the uncertainty of a fit, for intervals."""
 POINTS = 1 << 10
 """Points that tell how many are outside the range seen."""
+MOMENT = 2e8
+"""Multiplications up to which needs are told without being asked for."""
 FEWEST = 3
 """Samples from which on something can be told of how far a fit is known."""
 
@@ -181,6 +184,20 @@ def judge(
             without = error_without_branch(around, constraints, j) if unknown is None else unknown
         branches.append(Need(f"branch {j + 1}", one, error, without, float(np.abs(shares.branches[:, j]).max())))
     return tuple(inputs), tuple(branches)
+
+
+def needs_of(fit: Fit, problem: Problem) -> tuple[str, ...]:
+    """Which inputs and branches a fit needs, in sentences; none where that is not known or takes long to find."""
+    sizes = Magnitudes.of(problem)
+    if fit.minimised is None or not sizes.ordinary or not problem.in_memory:
+        return ()
+    sure = uncertainty_for(fit, problem, MOMENT)
+    if sure is None:
+        return ()
+    samples = problem.counting().thinned()
+    names = problem.input_names or tuple(f"x{k + 1}" for k in range(fit.model.m))
+    judged = judge(sure, fit.constraints, shares_of(fit.model, samples, 0)[0], names)
+    return tuple(line for needs in judged for line in need_lines(needs))
 
 
 def strongest(pairs: Iterable[Together]) -> tuple[Together, ...]:

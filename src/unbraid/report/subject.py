@@ -12,6 +12,7 @@ from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.judging.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
 from unbraid.judging.glance import Glance, glance_at
+from unbraid.judging.importance import needs_of
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.plots.labels import indexed
 from unbraid.plots.weights import standardised
@@ -179,6 +180,11 @@ class Subject:
     def constants_set(self) -> bool:
         """Whether constants that the fit left open were set from these samples."""
         return self.fit is not None and self.fit.output_errors is None and self.output_errors is not None
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """Which inputs and branches are needed, in sentences; none where that is not known."""
+        return () if self.fit is None or not self.own else needs_of(self.fit, self.problem)
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:

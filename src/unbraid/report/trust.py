@@ -181,6 +181,8 @@ def answers_on_own_samples(subject: Subject) -> Iterator[tuple[str, str]]:
     found = subject.diagnostics
     yield "Is the decoupling unique?", uniqueness_answer(subject)
     yield "Do other starts find the same?", starts_answer(subject)
+    if subject.needs:
+        yield "Is all of it needed?", f"{'; '.join(subject.needs)}."
     if found.parallel:
         pairs = ", ".join(f"{pair.one + 1} and {pair.other + 1} ({pair.angle:.2g}°)" for pair in found.parallel)
         yield (
