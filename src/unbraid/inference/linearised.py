@@ -33,6 +33,8 @@ from unbraid.results.worth.uncertainty import Uncertainty
 
 WORK = 2e11
 """Multiplications that are spent on the variances of kinds of numbers; where all samples take more, some do."""
+FEW_LEFT, SHARE_LEFT = 6.0, 0.15
+"""Numbers, and share of the numbers, that have to be left over for noise to be told from them."""
 LEAST_LEFT = 0.05
 """Share of the numbers of a kind that count as left over at least."""
 
@@ -159,11 +161,23 @@ def linearised_uncertainty(around: Neighbourhood, work: float = WORK) -> Lineari
         slopes,
         float(around.freedom.sum()),
         float(found.numbers.sum() - around.freedom.sum()),
-        describe_pattern(around),
+        describe_few(found, float(around.freedom.sum())) or describe_pattern(around),
         Gauged.of(around.tangent, problem.X, np.ones(problem.S) if problem.weights is None else problem.weights),
         covariance_of(around, some, found),
         units.x_scale,
         around,
+    )
+
+
+def describe_few(found: Noise, freedom: float) -> str | None:
+    """Why intervals would mean little, where hardly a number is left over to tell noise from; else None."""
+    total = float(found.numbers.sum())
+    left = total - freedom
+    if left >= max(FEW_LEFT, SHARE_LEFT * total):
+        return None
+    return (
+        f"The fit uses {freedom:.0f} degrees of freedom of {total:.0f} numbers, so that hardly any are left over to "
+        "tell noise from: intervals are too narrow, by nobody knows how much. More samples or fewer branches help."
     )
 
 

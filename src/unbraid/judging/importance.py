@@ -24,8 +24,9 @@ from unbraid.inference.importance.without import (
     held_out_error,
 )
 from unbraid.inference.importance.words import need_lines
-from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
+from unbraid.inference.linearised import FEW_LEFT, LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
+from unbraid.kernels.arrays import Array
 from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
@@ -39,6 +40,8 @@ POINTS = 1 << 10
 """Points that tell how many are outside the range seen."""
 MOMENT = 2e8
 """Multiplications up to which needs are told without being asked for."""
+SMALL_PART = 0.2
+"""Parts of branches below this share of an output's standard deviation are not told of together with others."""
 FEWEST = 3
 """Samples from which on something can be told of how far a fit is known."""
 
@@ -97,7 +100,7 @@ def importance(
     if sure is not None and needs and isinstance(fit_or_model, Fit):
         judged = judge(sure, fit_or_model.constraints, shares, inputs)
     parts = branch_parts(model, samples.X)
-    alike = (one for i in range(model.n) for one in going_together(parts[:, i], samples.weights))
+    alike = (one for i in range(model.n) for one in going_together(that_matter(parts[:, i]), samples.weights))
     return Importance(
         *shares,
         low=None if ends is None else ends[0],
@@ -192,12 +195,17 @@ def needs_of(fit: Fit, problem: Problem) -> tuple[str, ...]:
     if fit.minimised is None or not sizes.ordinary or not problem.in_memory:
         return ()
     sure = uncertainty_for(fit, problem, MOMENT)
-    if sure is None:
+    if sure is None or sure.left < FEW_LEFT:
         return ()
     samples = problem.counting().thinned()
     names = problem.input_names or tuple(f"x{k + 1}" for k in range(fit.model.m))
     judged = judge(sure, fit.constraints, shares_of(fit.model, samples, 0)[0], names)
     return tuple(line for needs in judged for line in need_lines(needs))
+
+
+def that_matter(parts: Array) -> Array:
+    """Parts (S, r) of branches in an output, zero where they are small beside it: what these do together is nothing."""
+    return np.where(parts.std(axis=0) >= SMALL_PART * parts.sum(axis=1).std(), parts, 0.0)
 
 
 def strongest(pairs: Iterable[Together]) -> tuple[Together, ...]:

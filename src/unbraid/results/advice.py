@@ -66,8 +66,8 @@ def on_starts(starts: Sequence[StartSummary]) -> str | None:
 def on_freedom(freedom: Freedom, smaller: str) -> str:
     """What can move, how far, and what settles it; `smaller`: 'a smaller rank or ', where that may be advised."""
     cures = {
-        "straight": "The canonical form (`model.canonical`) has its line in L, where nothing is open.",
-        "lines": "The canonical form (`model.canonical`) has all lines in L, where nothing is open.",
+        "straight": "The canonical form (`diagnose(fit).canonical`) has its line in L, where nothing is open.",
+        "lines": "The canonical form (`diagnose(fit).canonical`) has all lines in L, where nothing is open.",
         "parallel": "No samples tell them apart: read them as one branch, with the sum of their curves in each output.",
         "rotating": "Samples from a wider range, where the curves are no parabolas, or further outputs settle it; more "
         "samples of the same kind do not.",

@@ -25,7 +25,7 @@ from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
 from unbraid.runtime.helpers import Helpers
-from unbraid.runtime.interrupts import passing_interrupts_on
+from unbraid.runtime.interrupts import attempt, passing_interrupts_on
 from unbraid.runtime.process import single_blas_thread
 from unbraid.runtime.workers import Shared
 from unbraid.selection.rule import EXACT
@@ -120,9 +120,10 @@ def climb_with_helpers(
 
     pieces = [(replace(request, rank=rank), rng) for rank, rng in enumerate(rngs, 1)]
     share = partial(session.map_until_interrupted, fit_elsewhere, pieces, Shared(problem), enough=enough)
-    ladder = climbed(session.journal.unit(share))
+    ladder = climbed(session.journal.unit(partial(attempt, share, dict[int, Fit], safe=True)))
+    if ladder.best is None:
+        raise KeyboardInterrupt  # it came before the first rank had found anything
     if not ladder.over and ladder.rank < len(rngs):
-        assert ladder.best is not None
         ladder.best = replace(ladder.best, status=Status.INTERRUPTED)
     return ladder
 

@@ -16,6 +16,8 @@ SURE, LIKELY = 0.01, 0.05
 """Probabilities below which something is needed, and from which on it is not."""
 WORSE = 0.01
 """How much worse the held-out error may be without what is not needed."""
+MUCH_WORSE = 0.25
+"""Growth of the held-out error from which on something is needed, whatever the F test says."""
 HARDLY = 1e-4
 """Share of every output below which something hardly matters, however sure it is that it does."""
 
@@ -64,7 +66,7 @@ class Need:
             return "does nothing"
         if self.p < LIKELY and self.share < HARDLY:
             return "hardly matters"
-        if self.p < SURE and not self.growth <= 0.0:
+        if (self.p < SURE and not self.growth <= 0.0) or self.growth > MUCH_WORSE:
             return "needed"
         return "not needed" if self.p >= LIKELY and not self.growth > WORSE else "doubtful"
 
@@ -75,12 +77,16 @@ class Need:
             return f"{self.name} does nothing"
         verb = "" if self.verdict == "hardly matters" else "is "
         chance = "p below 0.0001" if self.p < 1e-4 else f"p {self.p:.2g}"
+        if self.verdict == "needed" and self.p >= SURE:  # what others could take over to first order, a straight line
+            chance = "not by the F test alone"
         held_out = "" if np.isnan(self.growth) else f"; without it the held-out error {growing(self.growth)}"
         return f"{self.name} {verb}{self.verdict} ({chance}{held_out})"
 
 
 def growing(growth: float) -> str:
     """'grows by 12 %', 'is 1,300 times as large', 'falls by 0.3 %'."""
+    if growth >= 999.0:
+        return "is over 1,000 times as large"
     if growth >= 1.0:
         return f"is {1.0 + growth:,.{1 if growth < 9.0 else 0}f} times as large"
     if abs(growth) < 5e-4:
