@@ -16,7 +16,8 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units, positive
 from unbraid.errors import SettingError
 from unbraid.inference.freedoms import find_freedoms
-from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
+from unbraid.inference.patterns import PLAIN, find_pattern
 from unbraid.judging.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
 from unbraid.judging.importance import needs_of
 from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
@@ -36,6 +37,8 @@ from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import in_solver_units
 
+MATTERS = 1.0
+"""An error in % below which what is left is not asked about."""
 PARALLEL = 5.0
 """Degrees below which two directions count as parallel."""
 CANCELLING = 0.01
@@ -101,6 +104,8 @@ class Diagnostics:
         Whether the model follows the samples at all: if so, a branch that is larger than they are is cancelled in part.
     needs
         Which inputs and branches are needed, in sentences (`ub.importance`); empty where that would take long to find.
+    misfit
+        What to make of residuals that are plainly no noise; None where they may be noise, or hardly matter.
     starts_advice
         What to make of starts that did not find the same, as notes of the fit have it; None where they did.
     freedoms
@@ -132,6 +137,7 @@ class Diagnostics:
     freedoms: tuple[Freedom, ...] = ()
     tested: bool = True
     needs: tuple[str, ...] = ()
+    misfit: str | None = None
     straight: tuple[int, ...] = ()
     canonical: CanonicalModel | None = None
 
@@ -170,7 +176,8 @@ class Diagnostics:
     def advice(self) -> tuple[str, ...]:
         """What follows from the diagnostics, in sentences."""
         starts = () if self.starts_advice is None or self.superfluous else (self.starts_advice,)
-        return (*on_uniqueness(self), *starts, *on_branches(self), *on_shares(self))
+        left = () if self.misfit is None else (self.misfit,)
+        return (*left, *on_uniqueness(self), *starts, *on_branches(self), *on_shares(self))
 
     def __repr__(self) -> str:
         unique = uniqueness_words(self)
@@ -225,12 +232,27 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
     found = replace(
         examined(model, samples.counting(), fit, *errors),
         needs=needs_of(fit, given),
+        misfit=misfit_of(fit, samples, worst_error(*errors)),
         smoothing=fit.smoothing,
         noise=None if fit.smoothing is None else fit.noise,
     )
     if not sizes.ordinary:
         found = replace(found, canonical=None)
     return found if samples.S == given.S else replace(found, thinned=(samples.S, given.S))
+
+
+def misfit_of(fit: Fit, problem: Problem, worst: float) -> str | None:
+    """What to make of residuals that are plainly no noise, in a sentence; None where they may be, or hardly matter."""
+    if fit.minimised is None or worst < MATTERS:
+        return None
+    with np.errstate(all="ignore"):
+        found = find_pattern(neighbourhood_of(fit, problem))
+    if found.z < PLAIN:
+        return None
+    return (
+        f"What is left is plainly no noise: residuals are alike {found.along} (z = {found.z:.0f}), so something is "
+        "there that these branches do not follow. Try a larger rank; intervals are too narrow until then."
+    )
 
 
 def examined(

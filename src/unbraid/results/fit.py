@@ -214,6 +214,8 @@ class Fit:
         >>> bool(found.inside < found.samples), found.output_errors.shape
         (True, (2,))
         """
+        if not isinstance(problem, Problem):
+            raise SettingError(f"error_on takes new samples as a ub.Problem(X, F), got a {type(problem).__name__}.")
         return error_on(self.model, given_problem(self, problem))
 
     @property
