@@ -23,6 +23,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.outside import Outside, expected_outside
+from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
 from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.branch import Continuation, FittedBranch
@@ -32,8 +33,8 @@ from unbraid.results.worth.objective import Objective
 from unbraid.runtime.process import single_blas_thread
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
-WORK, FEWEST = 1e9, 8
-"""Multiplications that are spent, and how many samples are left out whatever that costs."""
+WORK, FEWEST, MOST_WORK = 1e9, 8, 3e10
+"""Multiplications that are spent, how many samples are left out whatever that costs, and beyond what cost none are."""
 ENDS = 64
 """Samples at ends of ranges that are looked at, at most."""
 
@@ -54,6 +55,9 @@ def expected_errors(
 
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
+    U, q = count_unknowns(model, minimised.offset), problem.n * (1 + problem.m)
+    if U > DENSE_LIMIT or 2.0 * FEWEST * q * U**2 > MOST_WORK:
+        return None
     with single_blas_thread(), np.errstate(all="ignore"):
         around = Neighbourhood.of(model, problem, minimised, constraints)
         if around.problem.S < 3 or not 0 < around.tangent.size <= DENSE_LIMIT:

@@ -183,6 +183,12 @@ class Tangent:
         return model.changed(W0=W0, W1=W1, branches=branches, bias=bias)
 
 
+def count_unknowns(model: DecoupledModel, offset: bool) -> int:
+    """How many unknowns the tangent of a model has, at most: to be asked before it is made, where inputs are many."""
+    sizes = [len(model.branches[j].coordinates) for j in carrying(model) if isinstance(model.branches[j], FittedBranch)]
+    return sum(model.n - 1 + model.m - 1 + size for size in sizes) + model.n * offset
+
+
 def points_of(branch: FittedBranch, u: Array) -> BranchPoints:
     """A branch at u (S,)."""
     design, slope_design, a = branch.design(u), branch.design(u, 1), branch.coordinates

@@ -18,6 +18,7 @@ from unbraid.errors import SettingError
 from unbraid.inference.freedoms import find_freedoms
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.patterns import PLAIN, find_pattern
+from unbraid.inference.tangent import count_unknowns
 from unbraid.judging.findings import on_branches, on_shares, on_uniqueness, share_number, uniqueness_words, was
 from unbraid.judging.importance import needs_of
 from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
@@ -34,6 +35,7 @@ from unbraid.results.worth.freedom import Freedom
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.objective import Objective
 from unbraid.solvers.evaluated import outputs_at
+from unbraid.solvers.gauss_newton import DENSE_LIMIT
 from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import in_solver_units
 
@@ -243,7 +245,7 @@ def diagnose(fit: Fit, problem: Problem | None = None) -> Diagnostics:
 
 def misfit_of(fit: Fit, problem: Problem, worst: float) -> str | None:
     """What to make of residuals that are plainly no noise, in a sentence; None where they may be, or hardly matter."""
-    if fit.minimised is None or worst < MATTERS:
+    if fit.minimised is None or worst < MATTERS or count_unknowns(fit.model, True) > DENSE_LIMIT:
         return None
     with np.errstate(all="ignore"):
         found = find_pattern(neighbourhood_of(fit, problem))
@@ -265,7 +267,8 @@ def examined(
     """The same for a fitted model, samples and the errors on them, and for the fit it comes from, in any units."""
     at, low, kept = balanced(model, problem), ending_as_low(fit.starts), carrying(model)
     worst = worst_error(jacobian_error, output_errors)
-    known = find_freedoms(around_minimum(model, problem, fit))
+    few = count_unknowns(model, True) <= DENSE_LIMIT
+    known = find_freedoms(around_minimum(model, problem, fit)) if few else None
     return Diagnostics(
         rank=model.rank,
         generic=generically_unique(problem, len(kept)),

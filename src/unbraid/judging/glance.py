@@ -11,8 +11,10 @@ from unbraid.data.problem import Problem
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import MOST_SAMPLES, Neighbourhood, neighbourhood_of
 from unbraid.inference.residuals import ResidualDiagnostics, diagnose_residuals
+from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import IndexArray
 from unbraid.results.fit import Fit
+from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 MOMENT = 1e9
 """Multiplications that take less than a second."""
@@ -59,7 +61,7 @@ def glance_at(fit: Fit, problem: Problem, numbers: IndexArray | None = None) -> 
     So it is with many unknowns. Also where there is next to nothing to tell from, or it is not known what was
     minimised.
     """
-    if fit.minimised is None or problem.S < FEWEST:
+    if fit.minimised is None or problem.S < FEWEST or count_unknowns(fit.model, True) > DENSE_LIMIT:
         return None
     around = neighbourhood_of(fit, problem)
     U = around.tangent.size

@@ -26,6 +26,7 @@ from unbraid.inference.importance.without import (
 from unbraid.inference.importance.words import need_lines
 from unbraid.inference.linearised import FEW_LEFT, LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
+from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
 from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
@@ -151,6 +152,8 @@ def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Share
 
 def uncertainty_for(fit: Fit, problem: Problem, most: float = np.inf) -> LinearisedUncertainty | None:
     """How far a fit is known; None where that cannot be told, or takes more than so many multiplications."""
+    if count_unknowns(fit.model, True) > DENSE_LIMIT:
+        return None
     around = neighbourhood_of(fit, problem)
     if around.problem.S < FEWEST or not 0 < around.tangent.size <= DENSE_LIMIT or work_around(around) > most:
         return None
