@@ -144,6 +144,7 @@ class LinearisedUncertainty(Uncertainty):
         return np.asarray(rng.standard_normal((count, len(root))) @ root.T)
 
 
+@np.errstate(all="ignore")  # what is not finite is told as it is
 def linearised_uncertainty(around: Neighbourhood, work: float = WORK) -> LinearisedUncertainty:
     """The uncertainty of a fit, to first order; where it would take more work, from some of the samples."""
     problem, units = around.problem, around.objective.units

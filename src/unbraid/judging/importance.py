@@ -150,6 +150,7 @@ def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Share
     return Shares(indices.first_order, indices.total, slope_shares(model, samples), branches), outside
 
 
+@np.errstate(all="ignore")  # of what is not finite nothing is told
 def uncertainty_for(fit: Fit, problem: Problem, most: float = np.inf) -> LinearisedUncertainty | None:
     """How far a fit is known; None where that cannot be told, or takes more than so many multiplications."""
     if count_unknowns(fit.model, True) > DENSE_LIMIT:
@@ -157,7 +158,8 @@ def uncertainty_for(fit: Fit, problem: Problem, most: float = np.inf) -> Lineari
     around = neighbourhood_of(fit, problem)
     if around.problem.S < FEWEST or not 0 < around.tangent.size <= DENSE_LIMIT or work_around(around) > most:
         return None
-    return linearised_uncertainty(around)
+    sure = linearised_uncertainty(around) if np.isfinite(around.data_matrix).all() else None
+    return None if sure is None or not np.isfinite(sure.covariance).all() else sure
 
 
 def work_of(fit: Fit, problem: Problem) -> float:
@@ -192,6 +194,7 @@ def judge(
     return tuple(inputs), tuple(branches)
 
 
+@np.errstate(all="ignore")  # of what is not finite nothing is told
 def needs_of(fit: Fit, problem: Problem) -> tuple[str, ...]:
     """Which inputs and branches a fit needs, in sentences; none where that is not known or takes long to find."""
     sizes = Magnitudes.of(problem)

@@ -52,7 +52,7 @@ class Need:
 
     @property
     def growth(self) -> float:
-        """By what share the held-out error grows without it, outputs each in units of their own error; NaN: unknown."""
+        """By what share the held-out error grows without it, each output in units of its own; NaN if unknown."""
         known = np.isfinite(self.error) & np.isfinite(self.without) & (self.error > 0.0)
         if not known.any():
             return float("nan")
@@ -142,12 +142,12 @@ class Importance:
 
     @property
     def interactions(self) -> Array:
-        """(n, m), what each input makes only together with others: `total` less `first_order`."""
+        """What each input makes only together with others, `total` less `first_order`, (n, m)."""
         return self.total - self.first_order
 
     @cached_property
     def overall(self) -> Array:
-        """(m,), the mean over outputs of `total`, over its sum: one number an input."""
+        """The mean over outputs of `total`, over its sum, (m,), which is one number an input."""
         return overall_importance(self.total)
 
     def __repr__(self) -> str:
