@@ -32,7 +32,7 @@ class Need:
         'x3', say, or 'branch 2'.
     test
         The approximate F test that it does nothing; None where it does nothing for certain.
-    error, without
+    with_it, without
         (n,), the held-out error with it, in % of the spread of each output, and without it; to first order. Without
         values they are those of slopes. NaN where it would have taken too long.
     share
@@ -41,7 +41,7 @@ class Need:
 
     name: str
     test: FTest | None
-    error: Array
+    with_it: Array
     without: Array
     share: float
 
@@ -53,11 +53,11 @@ class Need:
     @property
     def growth(self) -> float:
         """By what share the held-out error grows without it, each output in units of its own; NaN if unknown."""
-        known = np.isfinite(self.error) & np.isfinite(self.without) & (self.error > 0.0)
+        known = np.isfinite(self.with_it) & np.isfinite(self.without) & (self.with_it > 0.0)
         if not known.any():
             return float("nan")
         with np.errstate(over="ignore"):
-            return float(np.sqrt(np.mean((self.without[known] / self.error[known]) ** 2))) - 1.0
+            return float(np.sqrt(np.mean((self.without[known] / self.with_it[known]) ** 2))) - 1.0
 
     @property
     def verdict(self) -> str:
