@@ -31,10 +31,10 @@ from unbraid.results.worth.objective import Objective
 from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.translate import in_solver_units
 
-MOST_SAMPLES = 20_000
-"""So many samples, spread evenly, tell how well unknowns are determined; each stands for several if there are more."""
-ROW_ENTRIES = 1 << 22
-"""Entries of the rows that are made at once: 32 MB."""
+MOST_SAMPLES, SOME_SAMPLES = 20_000, 1_000
+"""Of more samples than the first, so many, spread evenly, tell how well unknowns are determined."""
+ROW_ENTRIES = 1 << 16
+"""Entries of the rows that are made at once: half a MB."""
 LARGEST_SHARE = 1.0 - 1e-6
 """How much of itself a sample determines at most: rounding leaves no more to be told."""
 RIDGE = 1e-12
@@ -92,7 +92,7 @@ class Neighbourhood:
     ) -> Self:
         """The neighbourhood of a model that was fitted to samples."""
         counting = problem.counting()
-        some = counting.thinned(min(MOST_SAMPLES, counting.S))
+        some = counting.thinned(counting.S if counting.S <= MOST_SAMPLES else SOME_SAMPLES)
         return cls(Tangent.of(model, objective, constraints), objective, some, counting.S / some.S)
 
     @property

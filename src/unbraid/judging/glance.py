@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
-from unbraid.inference.neighbourhood import MOST_SAMPLES, Neighbourhood, neighbourhood_of
+from unbraid.inference.neighbourhood import MOST_SAMPLES, SOME_SAMPLES, Neighbourhood, neighbourhood_of
 from unbraid.inference.residuals import ResidualDiagnostics, diagnose_residuals
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import IndexArray
@@ -71,5 +71,5 @@ def glance_at(fit: Fit, problem: Problem, numbers: IndexArray | None = None) -> 
     named = np.arange(problem.S) if numbers is None else numbers
     counts = problem.which_count()
     named = named if counts is None else named[counts]
-    thin = problem.counting().thinning(min(MOST_SAMPLES, len(named)))
+    thin = problem.counting().thinning(len(named) if len(named) <= MOST_SAMPLES else SOME_SAMPLES)
     return Glance(around, named if thin is None else named[thin])

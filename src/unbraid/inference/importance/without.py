@@ -108,7 +108,7 @@ def error_without_input(around: Neighbourhood, constraints: tuple[Constraint | N
     J = None if problem.J is None else problem.J[:, :, others]
     left = replace(
         around,
-        problem=Problem(problem.X[:, others], problem.F, J, problem.weights),
+        problem=Problem(problem.X[:, others], problem.F, J, problem.weights, "error" if problem.complete else "mask"),
         objective=replace(around.objective, units=Units(units.center[others], units.x_scale[others], units.f_scale)),
     )
     error = held_out_error(refitted(left, fewer, theirs))
