@@ -31,10 +31,11 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.held_out import HeldOut
 from unbraid.results.worth.objective import Objective
 from unbraid.runtime.process import single_blas_thread
-from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
 WORK, FEWEST, MOST_WORK = 1e9, 8, 3e10
 """Multiplications that are spent, how many samples are left out whatever that costs, and beyond what cost none are."""
+MOST_UNKNOWNS = 1200
+"""Unknowns beyond which nothing is expected: their square would take more memory than the fit."""
 ENDS = 64
 """Samples at ends of ranges that are looked at, at most."""
 
@@ -56,11 +57,11 @@ def expected_errors(
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
     U, q = count_unknowns(model, minimised.offset), problem.n * (1 + problem.m)
-    if U > DENSE_LIMIT or 2.0 * FEWEST * q * U**2 > MOST_WORK:
+    if U > MOST_UNKNOWNS or 2.0 * FEWEST * q * U**2 > MOST_WORK:
         return None
     with single_blas_thread(), np.errstate(all="ignore"):
         around = Neighbourhood.of(model, problem, minimised, constraints)
-        if around.problem.S < 3 or not 0 < around.tangent.size <= DENSE_LIMIT:
+        if around.problem.S < 3 or not around.tangent.size:
             return None
         return leave_one_out(around) if np.isfinite(around.data_matrix).all() else None
 
