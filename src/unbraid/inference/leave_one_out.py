@@ -57,7 +57,7 @@ def expected_errors(
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
     U, q = count_unknowns(model, minimised.offset), problem.n * (1 + problem.m)
-    if U > MOST_UNKNOWNS or problem.m > MOST_INPUTS or 2.0 * FEWEST * q * U**2 > MOST_WORK:
+    if U > MOST_UNKNOWNS or max(problem.m, q // 5) > MOST_INPUTS or 2.0 * FEWEST * q * U**2 > MOST_WORK:
         return None
     with single_blas_thread(), np.errstate(all="ignore"):
         around = Neighbourhood.of(model, problem, minimised, constraints)
