@@ -34,8 +34,8 @@ from unbraid.runtime.process import single_blas_thread
 
 WORK, FEWEST, MOST_WORK = 1e9, 8, 3e10
 """Multiplications that are spent, how many samples are left out whatever that costs, and beyond what cost none are."""
-MOST_UNKNOWNS, MOST_INPUTS = 1200, 200
-"""Unknowns, and inputs, beyond which nothing is expected: their square would take more memory than the fit."""
+MOST_UNKNOWNS, MOST_INPUTS, MOST_NUMBERS = 1200, 200, 1000
+"""Unknowns, inputs, and numbers of a sample, beyond which nothing is expected: their squares take too much memory."""
 ENDS = 64
 """Samples at ends of ranges that are looked at, at most."""
 
@@ -57,7 +57,7 @@ def expected_errors(
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
     U, q = count_unknowns(model, minimised.offset), problem.n * (1 + problem.m)
-    if U > MOST_UNKNOWNS or max(problem.m, q // 5) > MOST_INPUTS or 2.0 * FEWEST * q * U**2 > MOST_WORK:
+    if U > MOST_UNKNOWNS or problem.m > MOST_INPUTS or q > MOST_NUMBERS or 2.0 * FEWEST * q * U**2 > MOST_WORK:
         return None
     with single_blas_thread(), np.errstate(all="ignore"):
         around = Neighbourhood.of(model, problem, minimised, constraints)

@@ -11,7 +11,7 @@ without rows, unless numbers are missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -155,10 +155,9 @@ class Neighbourhood:
         size = max(1, ROW_ENTRIES // (self.numbers * max(self.tangent.size, 1)))
         return [which[first : first + size] for first in range(0, len(which), size)]
 
-    def blocks(self) -> Iterator[slice]:
-        """The samples in blocks whose rows fit into the memory that is meant for them."""
-        size = max(1, ROW_ENTRIES // (self.numbers * max(self.tangent.size, 1)))
-        return (slice(first, min(first + size, self.problem.S)) for first in range(0, self.problem.S, size))
+    def blocks(self) -> list[IndexArray]:
+        """All samples, in such blocks."""
+        return self.in_blocks(np.arange(self.problem.S))
 
     @cached_property
     def data_matrix(self) -> Array:

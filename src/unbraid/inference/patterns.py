@@ -38,7 +38,7 @@ class Pattern(NamedTuple):
 
 def find_pattern(around: Neighbourhood) -> Pattern:
     """The order along which the residuals of neighbours are most alike."""
-    problem, model = around.problem, around.tangent.model
+    problem = around.problem
     S = problem.S
     if S < FEWEST:
         return Pattern(0.0, 0, "")
@@ -53,12 +53,8 @@ def find_pattern(around: Neighbourhood) -> Pattern:
     for along, order in orders(around, X):
         z = neighbours_alike(e[order][:-1], e[order][1:])
         best = max(best, Pattern(float(z.max()), int(which[np.argmax(z)]), along))
-    pairs = nearest(X, around.objective.units.x_scale)
-    if pairs is not None:
-        z = neighbours_alike(e, e[pairs]) / PAIRED
-        best = max(best, Pattern(float(z.max()), int(which[np.argmax(z)]), "among neighbours"))
-    assert model.n == problem.n
-    return best
+    z = neighbours_alike(e, e[nearest(X, around.objective.units.x_scale)]) / PAIRED
+    return max(best, Pattern(float(z.max()), int(which[np.argmax(z)]), "among neighbours"))
 
 
 def describe_pattern(around: Neighbourhood) -> str | None:
@@ -106,12 +102,10 @@ def orders(around: Neighbourhood, X: Array) -> list[tuple[str, IndexArray]]:
     return [(name, np.argsort(values, kind="stable")) for name, values in found]
 
 
-def nearest(X: Array, scale: Array) -> IndexArray | None:
-    """The nearest other sample of each (S,), inputs in units of their spread; None where there are too few."""
+def nearest(X: Array, scale: Array) -> IndexArray:
+    """The nearest other sample of each (S,), inputs in units of their spread."""
     from scipy.spatial import cKDTree
 
-    if len(X) < FEWEST:
-        return None
     points = X / scale
     index = np.asarray(cKDTree(points).query(points, k=2)[1])
     own = np.arange(len(X))

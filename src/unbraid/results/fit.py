@@ -17,7 +17,7 @@ from unbraid.results.carrying import left_out
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
 from unbraid.results.smoothing import Smoothing
-from unbraid.results.worth.fresh import FreshError, error_on
+from unbraid.results.worth.fresh import FreshError, block_spread, error_on
 from unbraid.results.worth.held_out import HeldOut
 from unbraid.results.worth.objective import Objective
 from unbraid.results.worth.uncertainty import Drawing, Uncertainty
@@ -326,7 +326,7 @@ def value_errors(problem: Problem, model: DecoupledModel) -> Array:
     """e_i of the paper, (n,), with weights, over the values that are known; NaN for an output without any."""
     count, residual, total = problem.sum(block_value_squares, model)
     center = total / np.maximum(count, np.finfo(float).tiny)
-    spread = problem.sum(block_spread_squares, center)
+    spread = problem.sum(block_spread, center)
     shares = shares_of_spread(residual, spread, center * np.sqrt(count))
     return np.where(count > 0.0, 100.0 * np.sqrt(shares), np.nan)
 
@@ -336,12 +336,6 @@ def block_value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, A
     assert block.F is not None
     count, total = weighted_sums(block.F, block.weights)
     return count, weighted_sums(np.square(block.F - model(block.X)), block.weights)[1], total
-
-
-def block_spread_squares(block: Problem, center: Array) -> Array:
-    """Weighted sums over a block of the squares of F - center, of what is known: (n,)."""
-    assert block.F is not None
-    return weighted_sums(np.square(block.F - center), block.weights)[1]
 
 
 def in_percent(share: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbraid.data.problem import Problem
+from unbraid.data.reductions import weighted_sums
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.metrics import ratio, shares_of_spread
 from unbraid.results.carrying import carrying, some_branches
@@ -102,8 +103,7 @@ def block_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, 
 def block_spread(block: Problem, center: Array) -> Array:
     """Weighted squares of the values of a block around a centre, (n,)."""
     assert block.F is not None
-    rows = np.ones(block.S) if block.weights is None else block.weights
-    return np.asarray(rows @ np.where(np.isnan(block.F), 0.0, block.F - center) ** 2)
+    return weighted_sums(np.square(block.F - center), block.weights)[1]
 
 
 def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
