@@ -23,6 +23,7 @@ HOUSE = (
     "reading",
     "metrics",
     "results",
+    "export",
     "datasets",
     "solvers",
     "methods",
@@ -49,6 +50,10 @@ DOORS = {
         "unbraid.results.fit",
         "unbraid.judging.uncertainty",
     ): "people look for fit.uncertainty() on the fit; a bootstrap fits again",
+    (
+        "unbraid.results.model",
+        "unbraid.export",
+    ): "people look for model.export(path) on the model",
 }
 """The imports that point up: only inside functions, from one module to one package, each with its reason."""
 

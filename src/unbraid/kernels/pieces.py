@@ -4,8 +4,7 @@ The pieces of a function lie between breaks β_1 ≤ … ≤ β_{P-1}, and the i
 
     g(u) = Σ_p powers[p, i] t^p,        t = (u - middle_i) rate_i,        β_i ≤ u < β_{i+1},
 
-so that a value costs the search for its piece and a few products, whatever basis it came from. The first and the last
-piece are lines.
+so that a value costs the search for its piece and a few products, whatever basis it came from.
 """
 
 from __future__ import annotations
@@ -80,13 +79,16 @@ class Pieces:
         at, far = self._locate(u)
         value = horner(self.powers, at)
         if far is not None:
-            with np.errstate(invalid="ignore"):  # of a line without slope
-                value[far] = self.powers[1].take(at.interval[far]) * at.rate[far] * u[far]
+            value[far] = [self.value_at(one) for one in u[far].tolist()]
         return value
 
     def slope(self, u: Array) -> Array:
         """The slopes g'(u) at u (S,)."""
-        return horner_with_slope(self.powers, self._locate(u)[0])[1]
+        at, far = self._locate(u)
+        slope = horner_with_slope(self.powers, at)[1]
+        if far is not None:
+            slope[far] = [self.slope_at(one) for one in u[far].tolist()]
+        return slope
 
     def bend(self, u: Array) -> Array:
         """The second derivative at u (S,); not a number where u is not one."""
@@ -112,7 +114,7 @@ class Pieces:
         t, value = (u - middle) * rate, 0.0
         for power in powers:
             value = value * t + power
-        return powers[-2] * rate * u if isinf(t) else value
+        return leading(powers[:-1], t) * t if isinf(t) else value
 
     def slope_at(self, u: float) -> float:
         """The slope at one u: the number that `slope` gives."""
@@ -122,4 +124,16 @@ class Pieces:
         for power in powers:
             slope = slope * t + value
             value = value * t + power
-        return (powers[-2] if isinf(t) else slope) * rate
+        if isinf(t):
+            count = len(powers)
+            slope = leading([(count - 1 - k) * power for k, power in enumerate(powers[:-1])], t)
+        return slope * rate
+
+
+def leading(powers: Sequence[float], t: float) -> float:
+    """The first term that is not zero of a polynomial at an infinite t, the highest power first; 0 if none is."""
+    for k, power in enumerate(powers):
+        if power != 0.0:
+            exponent = len(powers) - 1 - k
+            return power * t**exponent if exponent else power
+    return 0.0

@@ -28,7 +28,7 @@ from unbraid.bases.constraints import CONSTRAINTS, Constraint, describe
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.pieces import Pieces
-from unbraid.results.scipy_pieces import as_ppoly
+from unbraid.results.branches.scipy_pieces import as_ppoly
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -46,6 +46,18 @@ class Branch(ABC):
     def knots(self) -> Array:
         """The points, ends included, at which its pieces meet; none where it has no pieces."""
         return np.zeros(0)
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """The branch as polynomials between breaks, by which it is evaluated; None where it is no such thing."""
+        return None
+
+    def polynomials(self) -> Pieces | None:
+        """The branch as polynomials between breaks that are as accurate as it is itself; None where there are none.
+
+        Pieces may be shorter than those that it is made of.
+        """
+        return self.pieces
 
     @abstractmethod
     def __call__(self, u: npt.ArrayLike) -> Array:
@@ -76,7 +88,10 @@ class Branch(ABC):
         >>> bool(abs(p(0.5) - g(0.5)) < 1e-12), bool(abs(p.derivative()(9.0) - g.derivative(9.0)) < 1e-12)
         (True, True)
         """
-        raise SettingError(f"{self!r} is not made of polynomials, so SciPy has no PPoly of it.")
+        pieces = self.polynomials()
+        if pieces is None:
+            raise SettingError(f"{self!r} is not made of polynomials, so SciPy has no PPoly of it.")
+        return as_ppoly(pieces)
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,9 +136,9 @@ class FittedBranch(Branch):
         powers = self.placement.pieces(self.coordinates)
         return None if powers is None else join_pieces(self.knots, powers, *self.continuations)
 
-    def to_scipy(self) -> PPoly[np.float64]:
+    def polynomials(self) -> Pieces | None:
         parts = self.placement.short_pieces(self.coordinates)
-        return super().to_scipy() if parts is None else as_ppoly(join_pieces(*parts, *self.continuations))
+        return None if parts is None else join_pieces(*parts, *self.continuations)
 
     def __call__(self, u: npt.ArrayLike) -> Array:
         points = np.asarray(u, dtype=np.float64)

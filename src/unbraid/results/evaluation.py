@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import TEMPORARY_ENTRIES, Array, block_length, even_blocks
-from unbraid.results.branch import Branch, FittedBranch
+from unbraid.results.branch import Branch
 
 FEW = 24
 """Up to so many inputs of branches in all, numbers are quicker than arrays."""
@@ -48,13 +48,13 @@ def branch_slopes(branches: Sequence[Branch], u: Array) -> Array:
 
 def values_one_by_one(branch: Branch, u: Array) -> Array | list[float]:
     """The values at u (S,), a few numbers."""
-    pieces = branch.pieces if isinstance(branch, FittedBranch) else None
+    pieces = branch.pieces
     return branch(u) if pieces is None else [pieces.value_at(one) for one in u.tolist()]
 
 
 def slopes_one_by_one(branch: Branch, u: Array) -> Array | list[float]:
     """The slopes at u (S,), a few numbers."""
-    pieces = branch.pieces if isinstance(branch, FittedBranch) else None
+    pieces = branch.pieces
     return branch.derivative(u) if pieces is None else [pieces.slope_at(one) for one in u.tolist()]
 
 

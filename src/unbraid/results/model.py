@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +85,44 @@ class DecoupledModel:
         self.encoding = encoding
         if encoding is not None and encoding.input_names != self.input_names:
             raise DataError(f"encoding must give the inputs {self.input_names}, it gives {encoding.input_names}.")
+
+    @classmethod
+    def from_parts(
+        cls,
+        W0: npt.ArrayLike,
+        W1: npt.ArrayLike,
+        bias: npt.ArrayLike | None,
+        functions: Sequence[Any],
+        *,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> DecoupledModel:
+        """A model from matrices and functions: splines of SciPy, branches of other models, or a mixture of both.
+
+        Parameters
+        ----------
+        W0, W1, bias
+            (r, m), (n, r) and (n,); None for bias is zero.
+        functions
+            r of them: anything of `scipy.interpolate` that has one variable and one value (`PPoly`, `BSpline`,
+            `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`, `UnivariateSpline`, …), or branches. A spline
+            goes on beyond its ends as it does in SciPy, or along its tangents where SciPy gives NaN there.
+        input_names, output_names
+            m and n names, or None.
+
+        Examples
+        --------
+        >>> import numpy as np, unbraid as ub
+        >>> from scipy.interpolate import CubicSpline
+        >>> u = np.linspace(-2.0, 2.0, 9)
+        >>> model = ub.DecoupledModel.from_parts([[1.0, 2.0]], [[3.0]], [0.5], [CubicSpline(u, np.tanh(u))])
+        >>> model([[0.0, 0.5]]).round(2)
+        array([[2.78]])
+        """
+        from unbraid.results.branches.piecewise import as_branch
+
+        branches = [as_branch(one, j) for j, one in enumerate(functions)]
+        return cls(W0, W1, branches, bias, input_names=input_names, output_names=output_names)
 
     @property
     def columns(self) -> Encoding | None:
@@ -245,6 +284,38 @@ class DecoupledModel:
         from unbraid.results.model_file import save_model
 
         save_model(self, path)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        name: str | None = None,
+        dtype: Literal["float64", "float32"] = "float64",
+        jacobian: bool = False,
+    ) -> tuple[Path, ...]:
+        """Write the model in another language, so that it runs without unbraid; the ending of `path` says which.
+
+        Parameters
+        ----------
+        path
+            ``.c`` (and ``.h`` beside it): C99 without dependencies. ``.onnx``: a graph for onnxruntime. ``.m``: a
+            function for MATLAB and Octave; ``.mat``: the parts as a struct. ``.py``: a module that needs NumPy alone.
+            ``.json``: a text that `load` reads back. ``.tex``: the formula.
+        name
+            What the function is called; None: after the file.
+        dtype
+            The type of the numbers in C and ONNX: "float64" or "float32".
+        jacobian
+            Whether an ONNX graph has the Jacobian as a second output; C, MATLAB and Python always have it.
+
+        Returns
+        -------
+        tuple of Path
+            The files that were written.
+        """
+        from unbraid.export import export_model
+
+        return export_model(self, path, name=name, dtype=dtype, jacobian=jacobian)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> DecoupledModel:

@@ -1,0 +1,89 @@
+"""Exported models as files: the writer by the ending, written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+from unbraid.errors import SettingError, shown
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import StrPath, replacing
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is written.
+
+    Attributes
+    ----------
+    name
+        What the exported function is called: a name of letters, digits and underscores.
+    dtype
+        The type of numbers: "float64" or "float32".
+    jacobian
+        Whether the Jacobian is exported where that is a choice.
+    """
+
+    name: str
+    dtype: Literal["float64", "float32"] = "float64"
+    jacobian: bool = False
+
+
+Writer = Callable[[DecoupledModel, Options], Mapping[str, bytes]]
+"""Makes the contents of the files of an exported model, by their endings."""
+ENDINGS = {
+    ".c": "unbraid.export.c",
+    ".h": "unbraid.export.c",
+    ".onnx": "unbraid.export.onnx_graph",
+    ".m": "unbraid.export.matlab",
+    ".mat": "unbraid.export.matlab_struct",
+    ".json": "unbraid.export.json_text",
+    ".py": "unbraid.export.python_module",
+    ".tex": "unbraid.export.latex",
+}
+"""The modules that write files, by ending; each has a function `write` that is a `Writer`."""
+LONGEST_NAME = 63
+"""Characters of a function's name: MATLAB takes no more."""
+
+
+def export_model(
+    model: DecoupledModel,
+    path: StrPath,
+    *,
+    name: str | None = None,
+    dtype: Literal["float64", "float32"] = "float64",
+    jacobian: bool = False,
+) -> tuple[Path, ...]:
+    """Write a model to a file whose ending says in which language, and return the files that were written."""
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending not in ENDINGS:
+        raise SettingError(f"The ending of {target.name!r} must be one of {', '.join(ENDINGS)}: it says the language.")
+    if dtype not in ("float64", "float32"):
+        raise SettingError(f"dtype must be 'float64' or 'float32', got {shown(dtype)}.")
+    write: Writer = import_module(ENDINGS[ending]).write
+    contents = write(model, Options(function_name(target, name), dtype, jacobian))
+    written = []
+    for own_ending, content in contents.items():
+        own = target.with_suffix(own_ending)
+        with replacing(own) as file:
+            file.write(content)
+        written.append(own)
+    return tuple(written)
+
+
+def function_name(target: Path, name: str | None) -> str:
+    """The name of the exported function: the one that was asked for, if languages take it, or one after the file."""
+    if name is None:
+        made = re.sub(r"[^A-Za-z0-9_]+", "_", target.stem).strip("_")[:LONGEST_NAME]
+        return made if re.match(r"[A-Za-z]", made) else f"model_{made}".strip("_")[:LONGEST_NAME]
+    if not isinstance(name, str) or not re.fullmatch(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_NAME - 1}}}", name):
+        raise SettingError(
+            f"name must begin with a letter and have letters, digits and underscores only, {LONGEST_NAME} at most, "
+            f"got {shown(name)}."
+        )
+    return name

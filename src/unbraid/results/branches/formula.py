@@ -1,0 +1,48 @@
+"""A branch that is a closed formula everywhere, also beyond the range it was learned on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.bases.constraints import Constraint
+from unbraid.errors import SettingError, shown
+from unbraid.kernels.arrays import Array
+from unbraid.results.branch import Branch
+from unbraid.results.branches.forms import Formula
+
+
+@dataclass(frozen=True, repr=False)
+class FormulaBranch(Branch):
+    """A branch in closed form, such as 0.64 sin(2 u + 0.3) + 1.
+
+    Where a formula has no value, a logarithm of a negative number, say, the branch is NaN.
+
+    Attributes
+    ----------
+    formula
+        The form and its parameters.
+    domain
+        The range of u seen in training.
+    """
+
+    formula: Formula
+    domain: tuple[float, float] = (-np.inf, np.inf)
+
+    def __call__(self, u: npt.ArrayLike) -> Array:
+        return self.formula(np.asarray(u, dtype=np.float64))
+
+    def derivative(self, u: npt.ArrayLike, order: int = 1) -> Array:
+        if order not in (1, 2):
+            raise SettingError(f"order must be 1 or 2, got {shown(order)}.")
+        derived = self.formula.slope if order == 1 else self.formula.bend
+        return derived.evaluate(np.asarray(u, dtype=np.float64))
+
+    def certified(self, constraint: Constraint) -> bool:
+        """Always False: shapes are certified from coefficients, and a formula has none."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"FormulaBranch({self.formula.form.name}, {', '.join(f'{one:.4g}' for one in self.formula.parameters)})"
