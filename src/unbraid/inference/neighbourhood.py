@@ -162,7 +162,8 @@ class Neighbourhood:
     @cached_property
     def data_matrix(self) -> Array:
         """Aᵀ A over all samples, those that they stand for among them: (U, U)."""
-        if self.problem.complete:
+        fitted = [isinstance(self.tangent.model.branches[one.branch], FittedBranch) for one in self.tangent.moves]
+        if self.problem.complete and all(fitted):
             return self._matrix_from_sums()
         total = np.zeros((self.tangent.size, self.tangent.size))
         for block in self.blocks():
@@ -209,8 +210,7 @@ class Neighbourhood:
         W1 = self.tangent.model.W1 / self.objective.units.f_scale[:, None]
         for k, one in enumerate(self.tangent.moves):
             branch = self.tangent.model.branches[one.branch]
-            assert isinstance(branch, FittedBranch)
-            root = branch.placement.penalty_root()
+            root = branch.placement.penalty_root() if isinstance(branch, FittedBranch) else None
             if root is not None:
                 C, own = root @ one.curves, self.tangent.parts(k)[2]
                 result[own, own] = float(np.sum(W1[:, one.branch] ** 2)) * (C.T @ C)

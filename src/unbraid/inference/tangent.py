@@ -29,7 +29,8 @@ from unbraid.bases.projection import Projection
 from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.gauge import row_lengths
-from unbraid.results.branch import FittedBranch
+from unbraid.results.branch import FittedBranch, ParametricBranch
+from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.carrying import carrying
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.objective import Objective
@@ -100,7 +101,7 @@ class Tangent:
             inner = frames_in[j] * (lengths_in[j] / units.x_scale)[:, None]
             outer = frames_out[j] * (lengths_out[j] * units.f_scale)[:, None]
             branch = model.branches[j]
-            assert isinstance(branch, FittedBranch)
+            assert isinstance(branch, ParametricBranch)
             constraint = constraints[j] if j < len(constraints) else None
             moves.append(Moves(j, outer, inner, curve_moves(branch, constraint, objective.offset)))
         return cls(model, units.center, tuple(moves), objective.offset)
@@ -128,7 +129,7 @@ class Tangent:
         found = []
         for one in self.moves:
             branch = self.model.branches[one.branch]
-            assert isinstance(branch, FittedBranch)
+            assert isinstance(branch, ParametricBranch)
             u = X @ self.model.W0[one.branch]
             low, high = branch.domain
             slack = ROUNDING * (high - low)
@@ -176,7 +177,7 @@ class Tangent:
             W0[j] += turn
             W1[:, j] += one.outer @ theta[outer]
             branch = branches[j]
-            assert isinstance(branch, FittedBranch)
+            assert isinstance(branch, ParametricBranch)
             branches[j] = branch.shifted(float(self.center @ turn), branch.coordinates + one.curves @ theta[curves])
         if self.offset:
             bias += theta[self.size - model.n :]
@@ -185,22 +186,27 @@ class Tangent:
 
 def count_unknowns(model: DecoupledModel, offset: bool) -> int:
     """How many unknowns the tangent of a model has, at most: to be asked before it is made, where inputs are many."""
-    sizes = [len(model.branches[j].coordinates) for j in carrying(model) if isinstance(model.branches[j], FittedBranch)]
+    alive = [model.branches[j] for j in carrying(model)]
+    sizes = [len(branch.coordinates) for branch in alive if isinstance(branch, ParametricBranch)]
     return sum(model.n - 1 + model.m - 1 + size for size in sizes) + model.n * offset
 
 
-def points_of(branch: FittedBranch, u: Array) -> BranchPoints:
+def points_of(branch: ParametricBranch, u: Array) -> BranchPoints:
     """A branch at u (S,)."""
-    design, slope_design, a = branch.design(u), branch.design(u, 1), branch.coordinates
-    return BranchPoints(design @ a, slope_design @ a, branch.derivative(u, 2), design, slope_design)
+    design, slope_design = branch.design(u), branch.design(u, 1)
+    return BranchPoints(branch(u), branch.derivative(u), branch.derivative(u, 2), design, slope_design)
 
 
-def curve_moves(branch: FittedBranch, constraint: Constraint | None, offset: bool) -> Array:
+def curve_moves(branch: ParametricBranch, constraint: Constraint | None, offset: bool) -> Array:
     """The ways (K, k) in which the coefficients of a branch can move.
 
     In coordinates in which nothing is lost to rounding where penalties are strong; without the constant where outputs
     have theirs, and without what is at the bounds of its constraint.
     """
+    if isinstance(branch, FormulaBranch):
+        every = np.arange(len(branch.coordinates))
+        return np.eye(len(every))[:, every != branch.constant] if offset else np.eye(len(every))
+    assert isinstance(branch, FittedBranch)
     placement, a = branch.placement, branch.coordinates
     K, projection = len(a), Projection.onto((constraint,), offset)
     bounded = projection.bounded(K)[0]

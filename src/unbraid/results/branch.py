@@ -94,8 +94,22 @@ class Branch(ABC):
         return as_ppoly(pieces)
 
 
+class ParametricBranch(Branch):
+    """A branch with unknowns that data can move: `coordinates` (K,)."""
+
+    coordinates: Array
+
+    @abstractmethod
+    def design(self, u: Array, derivative: int = 0) -> Array:
+        """D (S, K), what small changes of the coordinates do to the values, or slopes, of the branch at u (S,)."""
+
+    @abstractmethod
+    def shifted(self, by: float, coordinates: Array) -> ParametricBranch:
+        """The branch of other coordinates, on a domain that lies so much higher."""
+
+
 @dataclass(frozen=True, repr=False)
-class FittedBranch(Branch):
+class FittedBranch(ParametricBranch):
     """A branch in a placed basis. Outside its domain it goes on as its `continuations` say.
 
     Attributes
@@ -183,7 +197,6 @@ class FittedBranch(Branch):
         return result
 
     def shifted(self, by: float, coordinates: Array) -> FittedBranch:
-        """The branch of other coordinates, on a domain that lies so much higher."""
         placement = self.placement.moved(np.array(1.0), np.array(by))
         return FittedBranch(self.basis, placement, coordinates, self.reach)
 

@@ -16,14 +16,12 @@ from unbraid.data.problem import Problem
 from unbraid.data.units import Units, spreads
 from unbraid.inference.leave_one_out import chosen_samples, leave_out
 from unbraid.inference.neighbourhood import Neighbourhood
-from unbraid.inference.tangent import Tangent
+from unbraid.inference.steps import STEPS, refitted
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import carrying
 from unbraid.results.model import DecoupledModel
 
-STEPS, HALVINGS, ENOUGH = 2, 4, 1e-2
-"""Gauss–Newton steps, halvings of each, and the share of the objective from which on a further one is worth it."""
 SAMPLES = 2000
 """Samples that are looked at, at most."""
 WORK, ROW_WORK = 1e11, 10
@@ -125,62 +123,3 @@ def error_of_constant(around: Neighbourhood) -> Array:
     """The held-out error (n,) of a model that is constant: its own mean is left out as well."""
     S = around.problem.S * around.standing_for
     return np.full(around.problem.n, 100.0 * S / max(S - 1.0, 1.0) if around.problem.F is not None else 100.0)
-
-
-def refitted(around: Neighbourhood, model: DecoupledModel, constraints: tuple[Constraint | None, ...]) -> Neighbourhood:
-    """The neighbourhood of a model after a few Gauss–Newton steps, on the samples of another one."""
-    here = replace(around, tangent=Tangent.of(model, around.objective, constraints))
-    value = objective_of(here)
-    for _ in range(STEPS):
-        theta, reached = gauss_newton_step(here), None
-        for halving in range(HALVINGS):
-            moved = here.tangent.moved(0.5**halving * theta)
-            there = replace(around, tangent=Tangent.of(moved, around.objective, constraints))
-            lower = objective_of(there)
-            if lower < value:
-                reached = there
-                break
-        if reached is None:
-            break
-        worth = value - lower > ENOUGH * value
-        here, value = reached, lower
-        if not worth:
-            break
-    return here
-
-
-def gauss_newton_step(around: Neighbourhood) -> Array:
-    """The minimiser θ of the objective to second order: V θ = Aᵀ ρ less the slope of the penalties."""
-    tangent, total = around.tangent, np.zeros(around.tangent.size)
-    for block in around.blocks():
-        A, residual = around.rows(block)
-        total += around.standing_for * (A.reshape(-1, tangent.size).T @ residual.ravel())
-    for k, root, a in penalised(tangent):
-        weight = branch_weight(around, k)
-        total[tangent.parts(k)[2]] -= weight * (root @ tangent.moves[k].curves).T @ (root @ a)
-    return around.solved(total)
-
-
-def objective_of(around: Neighbourhood) -> float:
-    """What is minimised: squares of weighted residuals, and penalties."""
-    residual = around.residuals() * np.sqrt(around.sample_weights)[:, None] * around.row_scales
-    penalty = sum(branch_weight(around, k) * float(np.sum((root @ a) ** 2)) for k, root, a in penalised(around.tangent))
-    return around.standing_for * float(np.nansum(residual**2)) + penalty
-
-
-def penalised(tangent: Tangent) -> list[tuple[int, Array, Array]]:
-    """Which of the moves are of branches with penalties, their roots and the branches' coordinates."""
-    found = []
-    for k, one in enumerate(tangent.moves):
-        branch = tangent.model.branches[one.branch]
-        assert isinstance(branch, FittedBranch)
-        root = branch.placement.penalty_root()
-        if root is not None:
-            found.append((k, root, branch.coordinates))
-    return found
-
-
-def branch_weight(around: Neighbourhood, k: int) -> float:
-    """How much the penalty of a branch weighs: the square of its column of W1, outputs in their units."""
-    W1 = around.tangent.model.W1[:, around.tangent.moves[k].branch] / around.objective.units.f_scale
-    return float(np.sum(W1**2))

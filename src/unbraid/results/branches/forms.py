@@ -1,8 +1,8 @@
 r"""The closed forms that a branch can have: g(u) = a h(b u + c) + d with an elementary h, or a low polynomial.
 
-Where two of the four parameters say the same, one of them is fixed: for t², say, b = 1, as a b² is all that counts; for
-exp, c = 0, as exp(c) goes into a. Their simplicity is how many are free. ``tanh`` and ``logistic`` are one form in two
-spellings: logistic(t) = ½ tanh(½ t) + ½.
+Such a shape may have a line beside it, a h(b u + c) + d + e u. Where two parameters say the same, one of them is fixed:
+for t², say, b = 1, as a b² is all that counts; for exp, c, at any number, as exp(c) goes into a. How simple a form is,
+is how few are free. ``tanh`` and ``logistic`` are one form in two spellings: logistic(t) = ½ tanh(½ t) + ½.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.branches.expressions import ONE, ZERO, Expression, U, apply, as_expression
 
-A, B, C, D = range(4)
-"""Where the parameters of g(u) = a h(b u + c) + d are."""
+A, B, C, D, E = range(5)
+"""Where the parameters of g(u) = a h(b u + c) + d + e u are; e is there only in forms with a line."""
+LINE = " and line"
+"""How the names of such forms end."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Form:
     h
         The elementary function of a shape, an expression of t; None for polynomials.
     free
-        Which of its parameters are free: of a shape those of (a, b, c, d), of a polynomial the coefficients of u^k.
+        Which of its parameters are free: of a shape those of (a, b, c, d, e), of a polynomial the coefficients of u^k.
     """
 
     name: str
@@ -47,7 +49,17 @@ class Form:
     @property
     def count(self) -> int:
         """How many parameters it has, fixed ones among them."""
-        return 4 if self.h is not None else self.size
+        return self.size if self.h is None else 5 if self.has_line else 4
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a line goes beside its shape."""
+        return self.h is not None and E in self.free
+
+    @property
+    def shape(self) -> str:
+        """Its name without that of the line."""
+        return self.name.removesuffix(LINE)
 
 
 def shape(name: str, h: Expression, free: Sequence[int] = (A, B, C, D)) -> Form:
@@ -62,34 +74,38 @@ def powers(name: str, degree: int) -> Form:
 
 HOMOGENEOUS = (A, C, D)
 """Free parameters where b goes into a, up to its sign."""
-FORMS = {
-    form.name: form
-    for form in (
-        powers("constant", 0),
-        powers("line", 1),
-        shape("square", U**2, HOMOGENEOUS),
-        shape("cube", U**3, HOMOGENEOUS),
-        shape("fourth power", U**4, HOMOGENEOUS),
-        shape("absolute value", apply("abs", U), HOMOGENEOUS),
-        shape("rectifier", apply("rectifier", U), HOMOGENEOUS),
-        shape("square root", apply("sqrt", U), HOMOGENEOUS),
-        shape("reciprocal", U**-1, HOMOGENEOUS),
-        shape("logarithm", apply("log", U), HOMOGENEOUS),
-        shape("exponential", apply("exp", U), (A, B, D)),
-        shape("sine", apply("sin", U)),
-        shape("tanh", apply("tanh", U)),
-        shape("logistic", apply("logistic", U)),
-        shape("arctangent", apply("atan", U)),
-        shape("Gaussian", apply("exp", -1.0 * U**2)),
-        shape("softplus", apply("softplus", U)),
-        shape("saturation", apply("saturation", U)),
-        shape("dead zone", U - apply("saturation", U)),
-        powers("cubic polynomial", 3),
-        powers("quartic polynomial", 4),
-        powers("quintic polynomial", 5),
-    )
+WITHOUT_LINE = ("square", "cube", "fourth power", "rectifier", "logistic", "dead zone")
+"""Shapes that are another form when a line goes beside them: a polynomial, or one in the list."""
+BASIC = (
+    powers("constant", 0),
+    powers("line", 1),
+    shape("square", U**2, HOMOGENEOUS),
+    shape("cube", U**3, HOMOGENEOUS),
+    shape("fourth power", U**4, HOMOGENEOUS),
+    shape("absolute value", apply("abs", U), HOMOGENEOUS),
+    shape("rectifier", apply("rectifier", U), HOMOGENEOUS),
+    shape("square root", apply("sqrt", U), HOMOGENEOUS),
+    shape("reciprocal", U**-1, HOMOGENEOUS),
+    shape("logarithm", apply("log", U), HOMOGENEOUS),
+    shape("exponential", apply("exp", U), (A, B, D)),
+    shape("sine", apply("sin", U)),
+    shape("tanh", apply("tanh", U)),
+    shape("logistic", apply("logistic", U)),
+    shape("arctangent", apply("atan", U)),
+    shape("Gaussian", apply("exp", -1.0 * U**2)),
+    shape("softplus", apply("softplus", U)),
+    shape("saturation", apply("saturation", U)),
+    shape("dead zone", U - apply("saturation", U)),
+    powers("cubic polynomial", 3),
+    powers("quartic polynomial", 4),
+    powers("quintic polynomial", 5),
+)
+FORMS = {form.name: form for form in BASIC} | {
+    form.name + LINE: Form(form.name + LINE, form.h, (*form.free, E))
+    for form in BASIC
+    if form.h is not None and form.name not in WITHOUT_LINE
 }
-"""The forms by name, the simplest first."""
+"""The forms by name."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,7 @@ class Formula:
     form
         The form.
     parameters
-        (a, b, c, d) of a shape, the coefficients of 1, u, u², … of a polynomial.
+        (a, b, c, d), or (a, b, c, d, e), of a shape, the coefficients of 1, u, u², … of a polynomial.
 
     Examples
     --------
@@ -131,8 +147,8 @@ class Formula:
             for coefficient in reversed(self.parameters):  # Horner's scheme
                 total = total * U + coefficient
             return total
-        a, b, c, d = self.parameters
-        return a * self.form.h.at(b * U + c) + d
+        a, b, c, d, *line = self.parameters
+        return a * self.form.h.at(b * U + c) + d + sum(line) * U
 
     @cached_property
     def slope(self) -> Expression:
@@ -153,10 +169,10 @@ class Formula:
         if self.form.h is None:
             columns = [derived(U**k, derivative).evaluate(u) for k in self.form.free]
             return np.stack(columns, axis=-1)
-        a, b, c, _ = self.parameters
+        a, b, c, *_ = self.parameters
         h, inner = self.form.h, b * U + c
         by_inner = h.derivative().at(inner)
-        parts = {A: h.at(inner), B: a * U * by_inner, C: a * by_inner, D: ONE}
+        parts = {A: h.at(inner), B: a * U * by_inner, C: a * by_inner, D: ONE, E: U}
         return np.stack([derived(parts[k], derivative).evaluate(u) for k in self.form.free], axis=-1)
 
     def with_free(self, values: Array) -> Formula:
@@ -173,10 +189,8 @@ class Formula:
             coefficients = np.zeros(len(self.parameters))
             coefficients[: len(moved.coef)] = moved.coef
             return Formula(self.form, tuple(map(float, coefficients)))
-        a, b, c, d = self.parameters
-        if C not in self.form.free:  # exp(b (u - s)) = exp(-b s) exp(b u)
-            return Formula(self.form, (a * float(np.exp(-b * by)), b, c, d))
-        return Formula(self.form, (a, b, c - b * by, d))
+        a, b, c, d, *line = self.parameters
+        return Formula(self.form, (a, b, c - b * by, d - sum(line) * by, *line))
 
 
 def derived(expression: Expression, order: int) -> Expression:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from unbraid.bases.constraints import Constraint
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array
-from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import Formula
+from unbraid.results.branch import ParametricBranch
+from unbraid.results.branches.forms import D, Formula
 
 
 @dataclass(frozen=True, repr=False)
-class FormulaBranch(Branch):
+class FormulaBranch(ParametricBranch):
     """A branch in closed form, such as 0.64 sin(2 u + 0.3) + 1.
 
     Where a formula has no value, a logarithm of a negative number, say, the branch is NaN.
@@ -39,6 +39,24 @@ class FormulaBranch(Branch):
             raise SettingError(f"order must be 1 or 2, got {shown(order)}.")
         derived = self.formula.slope if order == 1 else self.formula.bend
         return derived.evaluate(np.asarray(u, dtype=np.float64))
+
+    @property
+    def coordinates(self) -> Array:  # type: ignore[override]
+        """The free parameters of its form, (K,)."""
+        return np.array([self.formula.parameters[place] for place in self.formula.form.free])
+
+    @property
+    def constant(self) -> int | None:
+        """Which of its coordinates is a constant that is added to it; None if none is."""
+        place = D if self.formula.form.h is not None else 0
+        return self.formula.form.free.index(place) if place in self.formula.form.free else None
+
+    def design(self, u: Array, derivative: int = 0) -> Array:
+        return self.formula.design(np.asarray(u, dtype=np.float64), derivative)
+
+    def shifted(self, by: float, coordinates: Array) -> FormulaBranch:
+        low, high = self.domain
+        return FormulaBranch(self.formula.with_free(coordinates).shifted(by), (low + by, high + by))
 
     def certified(self, constraint: Constraint) -> bool:
         """Always False: shapes are certified from coefficients, and a formula has none."""

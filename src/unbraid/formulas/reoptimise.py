@@ -1,0 +1,55 @@
+r"""All unknowns of a model, parameters of formulas among them, re-optimised together on the data.
+
+Levenberg and Marquardt's steps (V + μ diag V) θ = Aᵀ ρ - P a in the unknowns of `inference.tangent`; penalties of
+curves stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.steps import descent, objective_of
+from unbraid.inference.tangent import Tangent
+from unbraid.results.model import DecoupledModel
+
+STEPS, STILL, ENOUGH = 100, 1e-10, 3
+"""Steps at most, and the share of the objective that so many steps in a row gain less than at the end."""
+FIRST, LARGEST = 1e-3, 1e8
+"""The damping μ to begin with, and the one from which on nothing is to be gained."""
+
+
+def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS) -> Neighbourhood:
+    """The neighbourhood of a model after its steps, on the samples of another one."""
+    with np.errstate(all="ignore"):
+        here = replace(around, tangent=Tangent.of(model, around.objective, ()))
+        value, damping, still = objective_of(here), FIRST, 0
+        for _ in range(steps):
+            V, b = here.data_matrix + here.penalty, descent(here)
+            moved = None
+            while moved is None and damping <= LARGEST:
+                moved = lower_by(here, V, b, damping, value)
+                damping *= 0.1 if moved is not None else 6.0
+            if moved is None:
+                break
+            lower = objective_of(moved)
+            still = still + 1 if value - lower < STILL * value else 0
+            here, value, damping = moved, lower, max(damping, 1e-12)
+            if still == ENOUGH:
+                break
+        return here
+
+
+def lower_by(here: Neighbourhood, V: np.ndarray, b: np.ndarray, damping: float, value: float) -> Neighbourhood | None:
+    """The neighbourhood after a step with some damping, if that lowers the objective."""
+    size = np.sqrt(np.maximum(np.diag(V), 0.0))
+    size = np.where(size > 0.0, size, 1.0)
+    scaled = V / np.outer(size, size)
+    scaled[np.diag_indices_from(scaled)] += damping + 1e-13
+    theta = np.linalg.solve(scaled, b / size) / size
+    if not np.isfinite(theta).all():
+        return None
+    there = replace(here, tangent=Tangent.of(here.tangent.moved(theta), here.objective, ()))
+    return there if objective_of(there) < value else None
