@@ -25,7 +25,7 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS)
     """The neighbourhood of a model after its steps, on the samples of another one."""
     with np.errstate(all="ignore"):
         here = replace(around, tangent=Tangent.of(model, around.objective, ()))
-        value, damping, still = objective_of(here), FIRST, 0
+        value, damping, still = defined_objective(here), FIRST, 0
         for _ in range(steps):
             V, b = here.data_matrix + here.penalty, descent(here)
             moved = None
@@ -34,7 +34,7 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS)
                 damping *= 0.1 if moved is not None else 6.0
             if moved is None:
                 break
-            lower = objective_of(moved)
+            lower = defined_objective(moved)
             still = still + 1 if value - lower < STILL * value else 0
             here, value, damping = moved, lower, max(damping, 1e-12)
             if still == ENOUGH:
@@ -52,4 +52,11 @@ def lower_by(here: Neighbourhood, V: np.ndarray, b: np.ndarray, damping: float, 
     if not np.isfinite(theta).all():
         return None
     there = replace(here, tangent=Tangent.of(here.tangent.moved(theta), here.objective, ()))
-    return there if objective_of(there) < value else None
+    return there if defined_objective(there) < value else None
+
+
+def defined_objective(around: Neighbourhood) -> float:
+    """What is minimised; infinite where a formula has no value at a sample."""
+    model, X = around.tangent.model, around.problem.X
+    defined = all(np.isfinite(branch(X @ w0)).all() for branch, w0 in zip(model.branches, model.W0, strict=True))
+    return objective_of(around) if defined else np.inf

@@ -101,7 +101,7 @@ def judged(place: Place) -> tuple[Candidate, ...]:
     found.sort(key=lambda one: one[0])
     least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for _, left, one in found)])
     noise = (least + place.floor) / place.spare
-    result = []
+    result: list[Candidate] = []
     for score, left, formula in found:
         freer = max(freedom, place.freedom) - formula.form.size
         ratio = (left - least) / max(freer, 1.0) / noise
@@ -126,6 +126,9 @@ def change_held_out(around: Neighbourhood, j: int, formula: Formula) -> float | 
     branches = list(model.branches)
     branches[j] = FormulaBranch(formula, model.branches[j].domain)
     before = held_out_error(some)
-    after = held_out_error(reoptimise(some, model.changed(branches=branches), FOLLOWING))
+    there = reoptimise(some, model.changed(branches=branches), FOLLOWING)
+    if not np.isfinite(there.data_matrix).all():
+        return None
+    after = held_out_error(there)
     change = float(np.max(after) - np.max(before))
     return change if np.isfinite(change) else None

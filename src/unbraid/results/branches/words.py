@@ -31,14 +31,10 @@ def formula_text(formula: Formula, digits: int = 4, variable: str = "u") -> str:
         marks = ["", f" {variable}", *(f" {variable}{mark}" for mark in "²³⁴⁵")]
         return joined([f"{c:.{digits}g}{mark}" for c, mark in zip(formula.parameters, marks, strict=False)][::-1])
     a, b, c, d, *line = formula.parameters
-    inner = joined(
-        [variable if b == 1.0 else f"-{variable}" if b == -1.0 else f"{b:.{digits}g} {variable}", f"{c:.{digits}g}"]
-    )
-    terms = [
-        f"{a:.{digits}g} {WRAPPED[formula.form.shape].format(inner)}",
-        *(f"{e:.{digits}g} {variable}" for e in line),
-    ]
-    return joined([*terms, f"{d:.{digits}g}"])
+    slope = {1.0: variable, -1.0: f"-{variable}"}.get(b, f"{b:.{digits}g} {variable}")
+    shape = WRAPPED[formula.form.shape].format(joined([slope, f"{c:.{digits}g}"]))
+    lines = [f"{e:.{digits}g} {variable}" for e in line]
+    return joined([f"{a:.{digits}g} {shape}", *lines, f"{d:.{digits}g}"])
 
 
 def joined(terms: list[str]) -> str:
