@@ -53,6 +53,10 @@ DOORS = {
         "unbraid.judging.uncertainty",
     ): "people look for fit.uncertainty() on the fit; a bootstrap fits again",
     (
+        "unbraid.results.fit",
+        "unbraid.formulas",
+    ): "people look for fit.with_formulas() on the fit",
+    (
         "unbraid.results.model",
         "unbraid.export",
     ): "people look for model.export(path) on the model",

@@ -10,6 +10,7 @@ from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, N
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
+from unbraid.formulas import Formulas, formulas
 from unbraid.inference.importance.result import Importance
 from unbraid.judging.diagnostics import Diagnostics, diagnose
 from unbraid.judging.importance import importance
@@ -61,6 +62,7 @@ __all__ = [
     "Decreasing",
     "Diagnostics",
     "Fit",
+    "Formulas",
     "GrowingCoupling",
     "Importance",
     "Increasing",
@@ -78,6 +80,7 @@ __all__ = [
     "datasets",
     "decouple",
     "diagnose",
+    "formulas",
     "importance",
     "methods",
     "metrics",

@@ -27,8 +27,8 @@ from unbraid.results.branches.forms import D, Form, Formula
 
 ENTRIES, SAMPLES, FEWEST = 4_000_000, 1000, 40
 """Entries of the rows that are looked at, samples at most, and samples whatever the entries are."""
-STEPS, STILL = 60, 1e-9
-"""Levenberg and Marquardt's steps, and the share of what is left below which a step is the last."""
+STEPS, STILL, ROUGHLY = 60, 1e-9, 1e-2
+"""Levenberg and Marquardt's steps, and the share of what is left below which one is the last, or the last of a try."""
 UNKNOWN = 3e-3
 """Share of a curve's spread that is taken for its uncertainty where there are no data."""
 FOLLOWED = 1e-18
@@ -167,7 +167,7 @@ class Place:
 
     def residual(self, formula: Formula) -> Array:
         """What a formula leaves, (N,)."""
-        return self.target - self.rows(formula(self.u), formula.slope.evaluate(self.u))
+        return self.target - self.rows(*formula.with_slope(self.u))
 
     def score(self, left: float, size: float) -> float:
         """Schwarz's criterion of what a form of so many free parameters leaves."""
@@ -176,11 +176,11 @@ class Place:
 
     def best(self, form: Form) -> tuple[Formula, float] | None:
         """The formula of a form that leaves least, and how much; None where no such form is near the curve."""
-        found = [self.improve(guess) for guess in first_guesses(form, self.curve)]
+        found = [self.improve(guess, ROUGHLY) for guess in first_guesses(form, self.curve)]
         return min(found, key=lambda one: one[1], default=None)
 
-    def improve(self, formula: Formula) -> tuple[Formula, float]:
-        """Levenberg and Marquardt's steps on what a formula leaves."""
+    def improve(self, formula: Formula, still: float = STILL) -> tuple[Formula, float]:
+        """Levenberg and Marquardt's steps on what a formula leaves, until one gains less than a share of that."""
         rest, damping = self.residual(formula), 1e-3
         left = float(rest @ rest)
         for _ in range(STEPS):
@@ -205,7 +205,7 @@ class Place:
                 break
             gained = left - lower
             formula, rest, left, damping = better, there, lower, max(damping / 10.0, 1e-12)
-            if gained < STILL * left + 1e-3 * self.floor:
+            if gained < still * left + 1e-3 * self.floor:
                 break
         return formula, left
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import fdtrc
 
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError
@@ -26,6 +27,8 @@ MOST_UNKNOWNS = 1200
 """Unknowns of a fit beyond which its curves are judged without its data."""
 CHANCE = 1e-3
 """The chance that a true form is taken for a false one, by an F test."""
+FINALISTS = 10
+"""Forms that are looked at more closely."""
 LISTED, FARTHEST = 6, 20.0
 """Candidates of a branch that are kept, and the mean deviation in % up to which they are."""
 FOLLOWING = 4
@@ -90,25 +93,20 @@ def of_branch(model: DecoupledModel, j: int, around: Neighbourhood | None) -> Br
 
 def judged(place: Place) -> tuple[Candidate, ...]:
     """The forms that come near a branch, the best first."""
-    from scipy.stats import f as f_distribution
-
-    found = []
-    for form in TRIED:
-        best = place.best(form)
-        if best is not None:
-            formula, left = best
-            found.append((place.score(left, form.size), left, place.levelled(formula)))
-    found.sort(key=lambda one: one[0])
-    least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for _, left, one in found)])
+    roughly = [best for form in TRIED if (best := place.best(form)) is not None]
+    roughly.sort(key=lambda one: place.score(one[1], one[0].form.size))
+    found = [place.improve(formula) for formula, _ in roughly[:FINALISTS]]
+    found.sort(key=lambda one: place.score(one[1], one[0].form.size))
+    least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for one, left in found)])
     noise = (least + place.floor) / place.spare
     result: list[Candidate] = []
-    for score, left, formula in found:
-        freer = max(freedom, place.freedom) - formula.form.size
-        ratio = (left - least) / max(freer, 1.0) / noise
-        within = bool(f_distribution.sf(ratio, max(freer, 1.0), place.spare) > CHANCE)
+    for formula, left in found:
+        more = max(max(freedom, place.freedom) - formula.form.size, 1.0)
+        within = float(fdtrc(more, place.spare, (left - least) / more / noise)) > CHANCE
+        formula = place.levelled(formula)
         mean, largest = place.deviations(formula)
         if (within or mean <= FARTHEST) and not any(contains(formula.form, one.formula.form) for one in result):
-            result.append(Candidate(formula, within, largest, mean, None, score))
+            result.append(Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size)))
     return tuple(result[:LISTED])
 
 

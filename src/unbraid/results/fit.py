@@ -218,6 +218,31 @@ class Fit:
             raise SettingError(f"error_on takes new samples as a ub.Problem(X, F), got a {type(problem).__name__}.")
         return error_on(self.model, given_problem(self, problem))
 
+    def with_formulas(self, threshold: float | None = None, problem: Problem | None = None) -> DecoupledModel:
+        """The model with closed forms in place of its curves, all parameters re-optimised together on the samples.
+
+        Which branches have one is what `ub.formulas` finds; the others stay curves.
+
+        Parameters
+        ----------
+        threshold
+            None: forms that describe a branch within its uncertainty. A number: those, too, that are within so many
+            percent of the spread of a curve, in the root mean square.
+        problem
+            What was fitted, where the fit does not remember it.
+
+        Examples
+        --------
+        >>> import unbraid as ub
+        >>> problem, truth = ub.datasets.trig(S=100, rng=0)
+        >>> model = ub.decouple(problem, rank=3, rng=0).with_formulas()
+        >>> bool(abs(model([[5.0, -4.0]]) - truth([[5.0, -4.0]])).max() < 1e-4)  # far outside of the samples
+        True
+        """
+        from unbraid.formulas import with_formulas
+
+        return with_formulas(self, threshold, problem)
+
     @property
     def agreeing(self) -> int:
         """How many finished starts found the best start's directions, itself included: is the solution replicable."""

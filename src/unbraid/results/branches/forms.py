@@ -15,7 +15,7 @@ import numpy as np
 
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array
-from unbraid.results.branches.expressions import ONE, ZERO, Expression, U, apply, as_expression
+from unbraid.results.branches.expressions import ZERO, Expression, U, apply
 
 A, B, C, D, E = range(5)
 """Where the parameters of g(u) = a h(b u + c) + d + e u are; e is there only in forms with a line."""
@@ -50,6 +50,13 @@ class Form:
     def count(self) -> int:
         """How many parameters it has, fixed ones among them."""
         return self.size if self.h is None else 5 if self.has_line else 4
+
+    @cached_property
+    def derivatives(self) -> tuple[Expression, Expression, Expression]:
+        """h, h' and h'' of a shape."""
+        assert self.h is not None
+        slope = self.h.derivative()
+        return self.h, slope, slope.derivative()
 
     @property
     def has_line(self) -> bool:
@@ -167,13 +174,24 @@ class Formula:
     def design(self, u: Array, derivative: int = 0) -> Array:
         """∂g/∂p of the free parameters p at u (S,), or of the slope g': (S, size)."""
         if self.form.h is None:
-            columns = [derived(U**k, derivative).evaluate(u) for k in self.form.free]
-            return np.stack(columns, axis=-1)
+            k = np.arange(self.form.size)
+            return np.asarray(np.power.outer(u, k) if derivative == 0 else k * np.power.outer(u, np.maximum(k - 1, 0)))
         a, b, c, *_ = self.parameters
-        h, inner = self.form.h, b * U + c
-        by_inner = h.derivative().at(inner)
-        parts = {A: h.at(inner), B: a * U * by_inner, C: a * by_inner, D: ONE, E: U}
-        return np.stack([derived(parts[k], derivative).evaluate(u) for k in self.form.free], axis=-1)
+        h, slope, bend = (one.evaluate(b * u + c) for one in self.form.derivatives)
+        one, zero = np.ones_like(u), np.zeros_like(u)
+        columns = [
+            {A: h, B: a * u * slope, C: a * slope, D: one, E: u},
+            {A: b * slope, B: a * (slope + b * u * bend), C: a * b * bend, D: zero, E: one},
+        ][derivative]
+        return np.stack([columns[k] for k in self.form.free], axis=-1)
+
+    def with_slope(self, u: Array) -> tuple[Array, Array]:
+        """G and g' at u, without forming their expressions."""
+        if self.form.h is None:
+            return self.design(u) @ self.parameters, self.design(u, 1) @ self.parameters
+        a, b, c, d, *line = self.parameters
+        h, slope, _ = self.form.derivatives
+        return a * h.evaluate(b * u + c) + d + sum(line) * u, a * b * slope.evaluate(b * u + c) + sum(line)
 
     def with_free(self, values: Array) -> Formula:
         """The formula with other values (size,) of its free parameters."""
@@ -191,10 +209,3 @@ class Formula:
             return Formula(self.form, tuple(map(float, coefficients)))
         a, b, c, d, *line = self.parameters
         return Formula(self.form, (a, b, c - b * by, d - sum(line) * by, *line))
-
-
-def derived(expression: Expression, order: int) -> Expression:
-    """An expression, differentiated so many times."""
-    for _ in range(order):
-        expression = expression.derivative()
-    return as_expression(expression)
