@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError, shown
-from unbraid.formulas.reoptimise import defined_objective, reoptimise
-from unbraid.formulas.result import Candidate
+from unbraid.formulas.reoptimise import reoptimise
 from unbraid.formulas.search import formulas
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.kernels.arrays import Array
@@ -21,49 +19,28 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.objective import Objective
 from unbraid.runtime.process import single_blas_thread
 
-WORSE = 1.1
-"""By so much what is left of the samples may grow when forms take the place of curves, beside what they were off by."""
-
 
 def with_formulas(fit: Fit, threshold: float | None = None, problem: Problem | None = None) -> DecoupledModel:
     """The model of a fit with formulas for those branches that have one, re-optimised; the others stay curves."""
     if threshold is not None and not (isinstance(threshold, int | float) and 0.0 <= threshold < np.inf):
         raise SettingError(f"threshold must be a number of percents from 0, or None, got {shown(threshold)}.")
     given, found = given_problem(fit, problem), formulas(fit, problem)
-    chosen = {one.branch: form for one in found if (form := one.chosen(threshold)) is not None}
-    minimised = Objective.default(given) if fit.minimised is None else fit.minimised
+    chosen = {one.branch: form.formula for one in found if (form := one.chosen(threshold)) is not None}
+    model = found.model
+    branches = [
+        FormulaBranch(chosen[j], own.domain) if j in chosen and not isinstance(own, FormulaBranch) else own
+        for j, own in enumerate(model.branches)
+    ]
     with single_blas_thread(), np.errstate(all="ignore"):
-        before = defined_objective(Neighbourhood.of(fit.model, given, minimised, ()))
-        while chosen:
-            there = reoptimised(fit.model, chosen, given, minimised)
-            allowed = sum((0.01 * form.mean) ** 2 for form in chosen.values()) * total_square(there)
-            if defined_objective(there) <= WORSE * before + allowed:
-                return tidied(there.tangent.model, there.problem.X)
-            del chosen[max(chosen, key=lambda j: chosen[j].mean)]
-    return fit.model
+        if any(new is not old for new, old in zip(branches, model.branches, strict=True)):
+            model = reoptimised(model.changed(branches=branches), given, fit.minimised)
+        return tidied(model, given.X)
 
 
-def reoptimised(
-    model: DecoupledModel, chosen: Mapping[int, Candidate], problem: Problem, minimised: Objective
-) -> Neighbourhood:
-    """The model with the chosen forms, all its parameters re-optimised."""
-    branches = list(model.branches)
-    for j, form in chosen.items():
-        branches[j] = FormulaBranch(form.formula, branches[j].domain)
-    made = model.changed(branches=branches)
-    around = Neighbourhood.of(made, problem, minimised, ())
-    return reoptimise(around, made)
-
-
-def total_square(around: Neighbourhood) -> float:
-    """The weighted sum of squares of what the samples have, values about their means."""
-    problem, parts = around.problem, []
-    if problem.F is not None:
-        parts.append(problem.F - np.nanmean(problem.F, axis=0))
-    if problem.J is not None:
-        parts.append(problem.J.reshape(problem.S, -1))
-    rows = np.concatenate(parts, axis=1) * around.row_scales * np.sqrt(around.sample_weights)[:, None]
-    return around.standing_for * float(np.nansum(rows**2))
+def reoptimised(model: DecoupledModel, problem: Problem, minimised: Objective | None) -> DecoupledModel:
+    """A model, all its parameters re-optimised on samples."""
+    objective = Objective.default(problem) if minimised is None else minimised
+    return reoptimise(Neighbourhood.of(model, problem, objective, ()), model).tangent.model
 
 
 def tidied(model: DecoupledModel, X: Array) -> DecoupledModel:

@@ -27,8 +27,8 @@ from unbraid.results.branches.forms import D, Form, Formula
 
 ENTRIES, SAMPLES, FEWEST = 4_000_000, 1000, 40
 """Entries of the rows that are looked at, samples at most, and samples whatever the entries are."""
-STEPS, STILL, ROUGHLY = 60, 1e-9, 1e-2
-"""Levenberg and Marquardt's steps, and the share of what is left below which one is the last, or the last of a try."""
+STEPS, STILL, ROUGHLY = 60, 1e-9, (12, 1e-2)
+"""Levenberg and Marquardt's steps, the share of what is left below which one is the last, and both for a first try."""
 UNKNOWN = 3e-3
 """Share of a curve's spread that is taken for its uncertainty where there are no data."""
 FOLLOWED = 1e-18
@@ -152,6 +152,13 @@ class Place:
         unknown, freedom = UNKNOWN**2 * float(target @ target), float(len(branch.knots) or POINTS)
         return cls(u, Curve.of(branch, u), rows, target, 0.0, unknown, freedom, POINTS, float(POINTS))
 
+    def compared_with(self, around: Neighbourhood, here: Neighbourhood, j: int) -> Self:
+        """The same place with the curve that a fit had there, at the inputs that its branch j has in this model."""
+        fitted, model, X = around.tangent.model, here.tangent.model, looked_at(here).problem.X
+        lengths = [float(np.linalg.norm(one.W1[:, j])) for one in (fitted, model)]
+        values = fitted.branches[j](X @ fitted.W0[j]) * (lengths[0] / max(lengths[1], np.finfo(float).tiny))
+        return replace(self, curve=Curve.at(X @ model.W0[j], values))
+
     def levelled(self, formula: Formula) -> Formula:
         """The formula with the constant that brings it nearest to the curve: data leave it open."""
         off = float(self.curve.weights @ (self.curve.g - formula(self.curve.u)))
@@ -176,14 +183,14 @@ class Place:
 
     def best(self, form: Form) -> tuple[Formula, float] | None:
         """The formula of a form that leaves least, and how much; None where no such form is near the curve."""
-        found = [self.improve(guess, ROUGHLY) for guess in first_guesses(form, self.curve)]
+        found = [self.improve(guess, *ROUGHLY) for guess in first_guesses(form, self.curve)]
         return min(found, key=lambda one: one[1], default=None)
 
-    def improve(self, formula: Formula, still: float = STILL) -> tuple[Formula, float]:
+    def improve(self, formula: Formula, steps: int = STEPS, still: float = STILL) -> tuple[Formula, float]:
         """Levenberg and Marquardt's steps on what a formula leaves, until one gains less than a share of that."""
         rest, damping = self.residual(formula), 1e-3
         left = float(rest @ rest)
-        for _ in range(STEPS):
+        for _ in range(steps):
             D = self.rows(formula.design(self.u), formula.design(self.u, 1))
             if not np.isfinite(D).all():
                 break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.words import formula_text
+from unbraid.results.model import DecoupledModel
 
 SHOWN = 3
 """Candidates of a branch that are printed."""
@@ -82,10 +83,14 @@ class Formulas:
         What was found for each branch.
     from_data
         Whether data judged the forms; if not, the curves alone did.
+    model
+        The model with the best forms in place of its curves, re-optimised on the data; formulas of the candidates are
+        those of its u. Without data: the model as it was given.
     """
 
     branches: tuple[BranchFormulas, ...]
     from_data: bool
+    model: DecoupledModel
 
     def __len__(self) -> int:
         return len(self.branches)

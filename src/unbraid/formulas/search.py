@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import fdtrc
 
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError
-from unbraid.formulas.reoptimise import reoptimise
+from unbraid.formulas.reoptimise import defined_objective, reoptimise
 from unbraid.formulas.replacing import Place
 from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
 from unbraid.inference.importance.without import fewer_samples, held_out_error
@@ -33,8 +34,10 @@ LISTED, FARTHEST = 6, 20.0
 """Candidates of a branch that are kept, and the mean deviation in % up to which they are."""
 FOLLOWING = 4
 """Steps in which a model follows a form that was put in place of a curve, before its held-out error is told."""
-TOLD = 2
-"""Candidates of a branch whose change of the held-out error is worked out."""
+ROUNDS = 3
+"""Rounds in which branches are looked at, at most."""
+WORSE = 1.1
+"""By so much what is left of the samples may grow when forms take the place of curves."""
 
 
 def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> Formulas:
@@ -62,38 +65,108 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
     """
     if not isinstance(subject, Fit | DecoupledModel):
         raise SettingError(f"formulas takes a fit or a model, got a {type(subject).__name__}.")
-    around = None if isinstance(subject, DecoupledModel) else judged_by_data(subject, problem)
-    model = subject.model if isinstance(subject, Fit) else subject
     with single_blas_thread(), np.errstate(all="ignore"):
-        return Formulas(tuple(of_branch(model, j, around) for j in range(model.rank)), around is not None)
+        if isinstance(subject, DecoupledModel):
+            return by_curves(subject)
+        given = given_problem(subject, problem)
+        if count_unknowns(subject.model, True) > MOST_UNKNOWNS:
+            return by_curves(subject.model)
+        return by_data(neighbourhood_of(subject, given))
 
 
-def judged_by_data(fit: Fit, problem: Problem | None) -> Neighbourhood | None:
-    """The fit and its samples to second order; None where that is too large."""
-    given = given_problem(fit, problem)
-    if count_unknowns(fit.model, True) > MOST_UNKNOWNS:
-        return None
-    return neighbourhood_of(fit, given)
+def by_curves(model: DecoupledModel) -> Formulas:
+    """Forms for the branches of a model, judged by its curves alone."""
+    found = []
+    for j, branch in enumerate(model.branches):
+        known = isinstance(branch, FormulaBranch)
+        own = (as_it_is(branch),) if isinstance(branch, FormulaBranch) else ()
+        curved = not known and bool(np.any(model.W1[:, j] != 0.0)) and bool(np.isfinite(branch.domain).all())
+        found.append(BranchFormulas(j, judged(Place.of_curve(branch)) if curved else own))
+    return Formulas(tuple(found), False, model)
 
 
-def of_branch(model: DecoupledModel, j: int, around: Neighbourhood | None) -> BranchFormulas:
-    """The closed forms of branch j."""
-    branch = model.branches[j]
-    if isinstance(branch, FormulaBranch):
-        return BranchFormulas(j, (Candidate(branch.formula, True, 0.0, 0.0, None, 0.0),))
-    if not np.any(model.W1[:, j] != 0.0):
+def by_data(around: Neighbourhood) -> Formulas:
+    """Forms for the branches of a fit, judged by its data, in rounds.
+
+    Once forms are in place of curves and all is re-optimised, what is left is smaller, other branches are known better,
+    and each is looked at again.
+    """
+    here, names, rank = around, None, around.tangent.model.rank
+    found = [BranchFormulas(j, ()) for j in range(rank)]
+    for _ in range(ROUNDS):
+        found = [of_branch(around, here, j, forms_left(found[j], here)) for j in range(rank)]
+        best = {one.branch: one.best for one in found if one.best is not None}
+        forms = {j: one.formula.form.name for j, one in best.items()}
+        if forms == names:
+            break
+        here, names = in_place(around, here, best), forms
+    told = tuple(with_change(around, one) for one in found)
+    return Formulas(told, True, here.tangent.model)
+
+
+def forms_left(found: BranchFormulas, here: Neighbourhood) -> Sequence[Form]:
+    """The forms that are tried next: those of the round before, where one of them is in place of the curve, or all."""
+    settled = isinstance(here.tangent.model.branches[found.branch], FormulaBranch)
+    return [one.formula.form for one in found.candidates] if settled and found.candidates else TRIED
+
+
+def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, forms: Sequence[Form]) -> BranchFormulas:
+    """Which of some forms come near branch j of the fit, in the model of this round."""
+    places = {one.branch: k for k, one in enumerate(here.tangent.moves)}
+    if j not in places or not np.any(around.tangent.model.W1[:, j] != 0.0):
         return BranchFormulas(j, ())
-    if around is None:
-        return BranchFormulas(j, judged(Place.of_curve(branch)))
-    k = next(k for k, one in enumerate(around.tangent.moves) if one.branch == j)
-    candidates = judged(Place.of(around, k))
-    told = [replace(one, held_out=change_held_out(around, j, one.formula)) for one in candidates[:TOLD]]
-    return BranchFormulas(j, (*told, *candidates[TOLD:]))
+    fitted = around.tangent.model.branches[j]
+    if isinstance(fitted, FormulaBranch):
+        return BranchFormulas(j, (as_it_is(fitted),))
+    place = Place.of(here, places[j])
+    if here is not around:
+        place = place.compared_with(around, here, j)
+    return BranchFormulas(j, judged(place, forms))
 
 
-def judged(place: Place) -> tuple[Candidate, ...]:
-    """The forms that come near a branch, the best first."""
-    roughly = [best for form in TRIED if (best := place.best(form)) is not None]
+def as_it_is(branch: FormulaBranch) -> Candidate:
+    """The candidate of a branch that is a formula already."""
+    return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0)
+
+
+def in_place(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
+    """The model of a round with the best forms in place of curves, re-optimised.
+
+    Where the model would be worse than the fit, those that are farthest from their curves are left out.
+    """
+    chosen = sorted(best, key=lambda j: best[j].mean)
+    while chosen:
+        there = reoptimise(around, replaced(around, here, {j: best[j].formula for j in chosen}))
+        if defined_objective(there) <= WORSE * defined_objective(around):
+            return there
+        chosen.pop()
+    return around
+
+
+def replaced(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Formula]) -> DecoupledModel:
+    """The model of a round with some forms; where it has others, the fit's curves are there again."""
+    fitted, model = around.tangent.model, here.tangent.model
+    W0, W1, branches = model.W0.copy(), model.W1.copy(), list(model.branches)
+    for j, own in enumerate(fitted.branches):
+        if j in best:
+            branches[j] = FormulaBranch(best[j], own.domain)
+        elif isinstance(branches[j], FormulaBranch):
+            W0[j], W1[:, j], branches[j] = fitted.W0[j], fitted.W1[:, j], own
+    return model.changed(W0=W0, W1=W1, branches=branches)
+
+
+def with_change(around: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
+    """The same with the change of the held-out error by the best form."""
+    if found.best is None or isinstance(around.tangent.model.branches[found.branch], FormulaBranch):
+        return found
+    change = change_held_out(around, found.branch, found.best.formula)
+    told = [replace(one, held_out=change) if one is found.best else one for one in found.candidates]
+    return BranchFormulas(found.branch, tuple(told))
+
+
+def judged(place: Place, forms: Sequence[Form] = TRIED) -> tuple[Candidate, ...]:
+    """Which of some forms come near a branch, the best first."""
+    roughly = [best for form in forms if (best := place.best(form)) is not None]
     roughly.sort(key=lambda one: place.score(one[1], one[0].form.size))
     found = [place.improve(formula) for formula, _ in roughly[:FINALISTS]]
     found.sort(key=lambda one: place.score(one[1], one[0].form.size))

@@ -22,6 +22,10 @@ CENTRES = np.linspace(-1.6, 1.6, 17)
 """Centres, in z, that are tried: a little beyond the points on both sides."""
 BESIDE = np.geomspace(1e-3, 20.0, 30)
 """Distances, in z, of a pole or a branch point from the points."""
+KINKS = np.linspace(-1.05, 1.05, 22)
+"""Places, in z, of kinks of which a form has two."""
+DIFFERENT = 0.1
+"""Guesses differ somewhere by this share of the curve's spread at least."""
 POINTS = 120
 """Points of a curve at which forms are first tried."""
 POSITIVE = ("square root", "reciprocal", "logarithm")
@@ -38,9 +42,14 @@ class Curve(NamedTuple):
     @classmethod
     def of(cls, branch: Branch, u: Array) -> Self:
         """A branch at some of the inputs u (S,) that samples have."""
-        every = np.sort(u)
-        some = every[spread_out(len(every), min(len(every), POINTS))]
-        return cls(some, branch(some), np.full(len(some), 1.0 / len(some)))
+        return cls.at(u, branch(u))
+
+    @classmethod
+    def at(cls, u: Array, g: Array) -> Self:
+        """Values g at some of the inputs u, (S,) each."""
+        order = np.argsort(u, kind="stable")
+        some = order[spread_out(len(order), min(len(order), POINTS))]
+        return cls(u[some], g[some], np.full(len(some), 1.0 / len(some)))
 
     @property
     def spread(self) -> float:
@@ -68,12 +77,15 @@ def grid(form: Form) -> tuple[Array, Array]:
     if form.shape == "sine":
         b, c = np.meshgrid(np.geomspace(0.4, 24.0, 40), np.linspace(0.0, np.pi, 8, endpoint=False))
         return b.ravel(), c.ravel()
+    if form.shape in ("saturation", "dead zone"):
+        low, high = (KINKS[i] for i in np.triu_indices(len(KINKS), 1))
+        return 2.0 / (high - low), -(high + low) / (high - low)
     b, centre = np.meshgrid(WIDTHS, CENTRES)
     signs = (1.0, -1.0) if form.shape == "softplus" else (1.0,)
     return np.concatenate([s * b.ravel() for s in signs]), np.concatenate([-s * (b * centre).ravel() for s in signs])
 
 
-def first_guesses(form: Form, curve: Curve, count: int = 2) -> list[Formula]:
+def first_guesses(form: Form, curve: Curve, count: int = 4) -> list[Formula]:
     """The best formulas of a form for a curve, at most so many, that differ from each other."""
     if form.h is None:
         return [fitted_polynomial(form, curve)]
@@ -83,12 +95,13 @@ def first_guesses(form: Form, curve: Curve, count: int = 2) -> list[Formula]:
         H = form.h.evaluate(b[:, None] * ((curve.u - middle) / half) + c[:, None])
         lines = np.stack([np.ones_like(curve.u), (curve.u - middle) / half][: 1 + form.has_line], axis=1)
         a, rest, left = straight_fits(H, lines, curve)
+    fits = a[:, None] * H + rest @ lines.T
     found: list[Formula] = []
     chosen: list[int] = []
     for i in map(int, np.argsort(np.where(np.isfinite(left), left, np.inf))):
         if not np.isfinite(left[i]) or len(found) == count:
             break
-        if any(abs(H[i] - H[j]).max() * abs(a[i]) < 0.02 * curve.spread for j in chosen):
+        if any(np.abs(fits[i] - fits[j]).max() < DIFFERENT * curve.spread for j in chosen):
             continue
         chosen.append(i)
         d, *line = rest[i]
