@@ -84,8 +84,8 @@ class Formulas:
     from_data
         Whether data judged the forms; if not, the curves alone did.
     model
-        The model with the best forms in place of its curves, re-optimised on the data; formulas of the candidates are
-        those of its u. Without data: the model as it was given.
+        The model with the best forms in place of its curves, re-optimised on the data where there are any; formulas of
+        the candidates are those of its u.
     """
 
     branches: tuple[BranchFormulas, ...]

@@ -9,17 +9,20 @@ import numpy as np
 from scipy.special import fdtrc
 
 from unbraid.data.problem import Problem
-from unbraid.errors import SettingError
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.formulas.reoptimise import defined_objective, reoptimise
 from unbraid.formulas.replacing import Place
 from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
+from unbraid.formulas.tidy import tidied
 from unbraid.inference.importance.without import fewer_samples, held_out_error
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
+from unbraid.kernels.arrays import Array
 from unbraid.results.branches.forms import FORMS, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.objective import Objective
 from unbraid.runtime.process import single_blas_thread
 
 TRIED = tuple(form for name, form in FORMS.items() if name != "logistic")
@@ -51,9 +54,9 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
     Parameters
     ----------
     subject
-        A fit, or a model, whose curves are then all there is to judge by.
+        A fit, or a model; without samples its curves are all there is to judge by.
     problem
-        What was fitted, where the fit does not remember it.
+        Samples to judge a model by; of a fit, what was fitted, where it does not remember that.
 
     Examples
     --------
@@ -66,12 +69,19 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
     if not isinstance(subject, Fit | DecoupledModel):
         raise SettingError(f"formulas takes a fit or a model, got a {type(subject).__name__}.")
     with single_blas_thread(), np.errstate(all="ignore"):
-        if isinstance(subject, DecoupledModel):
-            return by_curves(subject)
-        given = given_problem(subject, problem)
-        if count_unknowns(subject.model, True) > MOST_UNKNOWNS:
-            return by_curves(subject.model)
-        return by_data(neighbourhood_of(subject, given))
+        model = subject if isinstance(subject, DecoupledModel) else subject.model
+        if (problem is None and model is subject) or count_unknowns(model, True) > MOST_UNKNOWNS:
+            return by_curves(model)
+        return by_data(held_against(subject, problem))
+
+
+def held_against(subject: Fit | DecoupledModel, problem: Problem | None) -> Neighbourhood:
+    """A fit and its samples, or a model and samples, to second order."""
+    if isinstance(subject, Fit):
+        return neighbourhood_of(subject, given_problem(subject, problem))
+    if not isinstance(problem, Problem) or (problem.n, problem.m) != (subject.n, subject.m):
+        raise DataError(f"problem must be samples for {subject!r}, a ub.Problem, got {shown(problem)}.")
+    return Neighbourhood.of(subject, problem, Objective.default(problem), ())
 
 
 def by_curves(model: DecoupledModel) -> Formulas:
@@ -82,7 +92,9 @@ def by_curves(model: DecoupledModel) -> Formulas:
         own = (as_it_is(branch),) if isinstance(branch, FormulaBranch) else ()
         curved = not known and bool(np.any(model.W1[:, j] != 0.0)) and bool(np.isfinite(branch.domain).all())
         found.append(BranchFormulas(j, judged(Place.of_curve(branch)) if curved else own))
-    return Formulas(tuple(found), False, model)
+    best = {one.branch: one.best.formula for one in found if one.best is not None}
+    branches = [FormulaBranch(best[j], own.domain) if j in best else own for j, own in enumerate(model.branches)]
+    return Formulas(tuple(found), False, tidied(model.changed(branches=branches)))
 
 
 def by_data(around: Neighbourhood) -> Formulas:
@@ -101,7 +113,18 @@ def by_data(around: Neighbourhood) -> Formulas:
             break
         here, names = in_place(around, here, best), forms
     told = tuple(with_change(around, one) for one in found)
-    return Formulas(told, True, here.tangent.model)
+    return Formulas(told, True, tidied(with_domains(here.tangent.model, around.problem.X)))
+
+
+def with_domains(model: DecoupledModel, X: Array) -> DecoupledModel:
+    """A model whose formulas have the ranges of samples X (S, m) for domains."""
+    u = X @ model.W0.T
+    ends = [(float(one.min()), float(one.max())) for one in u.T]
+    branches = [
+        FormulaBranch(branch.formula, own) if isinstance(branch, FormulaBranch) else branch
+        for branch, own in zip(model.branches, ends, strict=True)
+    ]
+    return model.changed(branches=branches)
 
 
 def forms_left(found: BranchFormulas, here: Neighbourhood) -> Sequence[Form]:
