@@ -18,12 +18,12 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.formulas.starts import POINTS, Curve, first_guesses
+from unbraid.formulas.starts import POINTS, Curve
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import D, Form, Formula
+from unbraid.results.branches.forms import D, Formula
 
 ENTRIES, SAMPLES, FEWEST = 4_000_000, 1000, 40
 """Entries of the rows that are looked at, samples at most, and samples whatever the entries are."""
@@ -180,11 +180,6 @@ class Place:
         """Schwarz's criterion of what a form of so many free parameters leaves."""
         N = self.numbers
         return N * float(np.log((left + self.floor) / N)) + size * float(np.log(N))
-
-    def best(self, form: Form) -> tuple[Formula, float] | None:
-        """The formula of a form that leaves least, and how much; None where no such form is near the curve."""
-        found = [self.improve(guess, *ROUGHLY) for guess in first_guesses(form, self.curve)]
-        return min(found, key=lambda one: one[1], default=None)
 
     def improve(self, formula: Formula, steps: int = STEPS, still: float = STILL) -> tuple[Formula, float]:
         """Levenberg and Marquardt's steps on what a formula leaves, until one gains less than a share of that."""

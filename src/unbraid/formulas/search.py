@@ -11,13 +11,15 @@ from scipy.special import fdtrc
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.formulas.reoptimise import defined_objective, reoptimise
-from unbraid.formulas.replacing import Place
+from unbraid.formulas.replacing import ROUGHLY, Place
 from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
+from unbraid.formulas.starts import first_guesses
 from unbraid.formulas.tidy import tidied
 from unbraid.inference.importance.without import fewer_samples, held_out_error
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
+from unbraid.results.branch import Branch
 from unbraid.results.branches.forms import FORMS, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.fit import Fit, given_problem
@@ -31,7 +33,9 @@ MOST_UNKNOWNS = 1200
 """Unknowns of a fit beyond which its curves are judged without its data."""
 CHANCE = 1e-3
 """The chance that a true form is taken for a false one, by an F test."""
-FINALISTS = 10
+HOPELESS, GUESSES = 35.0, 40
+"""Deviation from a curve, in %, beyond which a first guess is left, and how many are improved."""
+FINALISTS = 8
 """Forms that are looked at more closely."""
 LISTED, FARTHEST = 6, 20.0
 """Candidates of a branch that are kept, and the mean deviation in % up to which they are."""
@@ -91,7 +95,7 @@ def by_curves(model: DecoupledModel) -> Formulas:
         known = isinstance(branch, FormulaBranch)
         own = (as_it_is(branch),) if isinstance(branch, FormulaBranch) else ()
         curved = not known and bool(np.any(model.W1[:, j] != 0.0)) and bool(np.isfinite(branch.domain).all())
-        found.append(BranchFormulas(j, judged(Place.of_curve(branch)) if curved else own))
+        found.append(BranchFormulas(j, judged_curve(branch) if curved else own))
     best = {one.branch: one.best.formula for one in found if one.best is not None}
     branches = [FormulaBranch(best[j], own.domain) if j in best else own for j, own in enumerate(model.branches)]
     return Formulas(tuple(found), False, tidied(model.changed(branches=branches)))
@@ -106,7 +110,7 @@ def by_data(around: Neighbourhood) -> Formulas:
     here, names, rank = around, None, around.tangent.model.rank
     found = [BranchFormulas(j, ()) for j in range(rank)]
     for _ in range(ROUNDS):
-        found = [of_branch(around, here, j, forms_left(found[j], here)) for j in range(rank)]
+        found = [of_branch(around, here, j, known(found[j], here)) for j in range(rank)]
         best = {one.branch: one.best for one in found if one.best is not None}
         forms = {j: one.formula.form.name for j, one in best.items()}
         if forms == names:
@@ -127,14 +131,14 @@ def with_domains(model: DecoupledModel, X: Array) -> DecoupledModel:
     return model.changed(branches=branches)
 
 
-def forms_left(found: BranchFormulas, here: Neighbourhood) -> Sequence[Form]:
-    """The forms that are tried next: those of the round before, where one of them is in place of the curve, or all."""
+def known(found: BranchFormulas, here: Neighbourhood) -> Sequence[Formula]:
+    """The formulas of the round before where one of them is in place of the curve; none where all are to be tried."""
     settled = isinstance(here.tangent.model.branches[found.branch], FormulaBranch)
-    return [one.formula.form for one in found.candidates] if settled and found.candidates else TRIED
+    return [one.formula for one in found.candidates] if settled else ()
 
 
-def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, forms: Sequence[Form]) -> BranchFormulas:
-    """Which of some forms come near branch j of the fit, in the model of this round."""
+def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, guesses: Sequence[Formula]) -> BranchFormulas:
+    """Which forms come near branch j of the fit, in the model of this round; guesses, if any, are all that is tried."""
     places = {one.branch: k for k, one in enumerate(here.tangent.moves)}
     if j not in places or not np.any(around.tangent.model.W1[:, j] != 0.0):
         return BranchFormulas(j, ())
@@ -144,7 +148,7 @@ def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, forms: Sequenc
     place = Place.of(here, places[j])
     if here is not around:
         place = place.compared_with(around, here, j)
-    return BranchFormulas(j, judged(place, forms))
+    return BranchFormulas(j, judged(place, guesses or guessed(place)))
 
 
 def as_it_is(branch: FormulaBranch) -> Candidate:
@@ -187,11 +191,29 @@ def with_change(around: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
     return BranchFormulas(found.branch, tuple(told))
 
 
-def judged(place: Place, forms: Sequence[Form] = TRIED) -> tuple[Candidate, ...]:
-    """Which of some forms come near a branch, the best first."""
-    roughly = [best for form in forms if (best := place.best(form)) is not None]
-    roughly.sort(key=lambda one: place.score(one[1], one[0].form.size))
-    found = [place.improve(formula) for formula, _ in roughly[:FINALISTS]]
+def judged_curve(branch: Branch) -> tuple[Candidate, ...]:
+    """Which forms come near a curve, the best first."""
+    place = Place.of_curve(branch)
+    return judged(place, guessed(place))
+
+
+def guessed(place: Place) -> list[Formula]:
+    """First guesses of forms, those that are nearest to the curve."""
+    guesses = [(place.deviations(guess)[0], guess) for form in TRIED for guess in first_guesses(form, place.curve)]
+    near = [one for one in guesses if one[0] <= HOPELESS]
+    near.sort(key=lambda one: one[0])
+    return [guess for _, guess in near[:GUESSES]]
+
+
+def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
+    """Which forms come near a branch, the best first."""
+    roughly: dict[str, tuple[Formula, float]] = {}
+    for guess in guesses:
+        formula, left = place.improve(guess, *ROUGHLY)
+        if left < roughly.get(guess.form.name, (guess, np.inf))[1]:
+            roughly[guess.form.name] = formula, left
+    best = sorted(roughly.values(), key=lambda one: place.score(one[1], one[0].form.size))
+    found = [place.improve(formula) for formula, _ in best[:FINALISTS]]
     found.sort(key=lambda one: place.score(one[1], one[0].form.size))
     least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for one, left in found)])
     noise = (least + place.floor) / place.spare

@@ -16,12 +16,14 @@ from unbraid.kernels.arrays import Array, spread_out
 from unbraid.results.branch import Branch
 from unbraid.results.branches.forms import B, Form, Formula
 
-WIDTHS = np.geomspace(0.3, 24.0, 18)
+WIDTHS = np.geomspace(0.3, 24.0, 24)
 """Steepnesses b, of z, that are tried."""
-CENTRES = np.linspace(-1.6, 1.6, 17)
+CENTRES = np.linspace(-1.6, 1.6, 25)
 """Centres, in z, that are tried: a little beyond the points on both sides."""
 BESIDE = np.geomspace(1e-3, 20.0, 30)
 """Distances, in z, of a pole or a branch point from the points."""
+KINKED = ("absolute value", "rectifier", "saturation", "dead zone")
+"""Forms with kinks, which curves follow only roughly."""
 KINKS = np.linspace(-1.05, 1.05, 22)
 """Places, in z, of kinks of which a form has two."""
 DIFFERENT = 0.1
@@ -85,8 +87,9 @@ def grid(form: Form) -> tuple[Array, Array]:
     return np.concatenate([s * b.ravel() for s in signs]), np.concatenate([-s * (b * centre).ravel() for s in signs])
 
 
-def first_guesses(form: Form, curve: Curve, count: int = 4) -> list[Formula]:
-    """The best formulas of a form for a curve, at most so many, that differ from each other."""
+def first_guesses(form: Form, curve: Curve) -> list[Formula]:
+    """The best formulas of a form for a curve, a few that differ from each other; more where there are kinks."""
+    count = 4 if form.shape in KINKED else 2
     if form.h is None:
         return [fitted_polynomial(form, curve)]
     middle, half = curve.frame

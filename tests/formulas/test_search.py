@@ -1,0 +1,144 @@
+"""Closed forms for the branches of fits."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+import unbraid as ub
+from unbraid.errors import DataError, SettingError
+from unbraid.formulas import Formulas
+from unbraid.results.branches.forms import Formula
+from unbraid.results.branches.formula import FormulaBranch
+
+
+@pytest.fixture(scope="module")
+def fit() -> ub.Fit:
+    return ub.decouple(ub.datasets.trig(S=100, rng=0)[0], 3, rng=0)
+
+
+@pytest.fixture(scope="module")
+def found(fit: ub.Fit) -> Formulas:
+    return ub.formulas(fit)
+
+
+def system(*formulas: Formula) -> ub.DecoupledModel:
+    """A model of two or three branches of three inputs, and as many outputs."""
+    rng = np.random.default_rng(5)
+    r = len(formulas)
+    W0 = rng.standard_normal((r, 3))
+    W0 /= np.linalg.norm(W0, axis=1)[:, None]
+    return ub.DecoupledModel(W0, rng.standard_normal((r, r)), [FormulaBranch(one) for one in formulas])
+
+
+def sampled(model: ub.DecoupledModel, noise: float = 0.0, S: int = 200) -> ub.Problem:
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1.0, 1.0, (S, model.m))
+    F, J = model(X), model.jacobian(X)
+    F = F + noise * F.std(axis=0) * rng.standard_normal(F.shape)
+    return ub.Problem(X, F, J + noise * J.std() * rng.standard_normal(J.shape))
+
+
+def test_the_forms_of_f_trig_are_found(found: Formulas) -> None:
+    names = sorted(one.best.formula.form.name for one in found if one.best is not None)
+    assert names == ["sine", "sine", "sine and line"]
+    assert found.from_data
+    assert len(found) == 3
+    for one in found:
+        assert one.best is not None
+        assert one.best.mean <= one.best.largest < 0.1
+        assert one.best.held_out is not None
+        assert abs(one.best.held_out) < 0.1
+
+
+def test_it_prints_formulas_with_what_is_lost(found: Formulas) -> None:
+    text = repr(found)
+    assert text.count("sin(") >= 3
+    assert "sine and line" in text
+    assert "held-out error" in text
+
+
+def test_a_model_of_formulas_is_right_far_outside_of_the_samples(fit: ub.Fit) -> None:
+    truth = ub.datasets.trig(S=100, rng=0)[1]
+    model = fit.with_formulas()
+    X = np.random.default_rng(1).uniform(-6.0, 6.0, (300, 2))
+    assert all(isinstance(branch, FormulaBranch) for branch in model.branches)
+    np.testing.assert_allclose(model(X), truth(X), rtol=0.0, atol=1e-6)
+    assert np.abs(fit.model(X) - truth(X)).max() > 1.0
+
+
+def test_noise_leaves_the_forms_and_moves_their_parameters_a_little() -> None:
+    truth = system(Formula.of("tanh", (2.0, 2.0, 0.3, 0.0)), Formula.of("exponential", (0.5, 1.2, 0.0, 0.0)))
+    found = ub.formulas(ub.decouple(sampled(truth, 0.01), 2, rng=0))
+    best = {one.best.formula.form.name: one.best.formula for one in found if one.best is not None}
+    assert set(best) == {"tanh", "exponential"}
+    assert abs(abs(best["tanh"].parameters[1]) - 2.0) < 0.1
+    assert abs(abs(best["exponential"].parameters[1]) - 1.2) < 0.06
+
+
+def test_kinks_are_found() -> None:
+    truth = system(Formula.of("rectifier", (2.0, 1.0, 0.2, 0.0)), Formula.of("saturation", (1.0, 2.5, 0.2, 0.0)))
+    found = ub.formulas(ub.decouple(sampled(truth, S=300), 2, rng=0))
+    names = {one.best.formula.form.shape for one in found if one.best is not None}
+    assert "saturation" in names
+    assert names & {"rectifier", "absolute value"}
+
+
+def test_a_curve_that_is_no_form_stays_a_curve() -> None:
+    rng = np.random.default_rng(2)
+    curves = [CubicSpline(np.linspace(-1.8, 1.8, 8), rng.standard_normal(8)) for _ in range(2)]
+    model = ub.DecoupledModel.from_parts(system(*[Formula.of("line", (0.0, 1.0))] * 2).W0, np.eye(2), None, curves)
+    fit = ub.decouple(sampled(model), 2, rng=0)
+    found = ub.formulas(fit)
+    assert [one.best for one in found] == [None, None]
+    assert "stays a curve; nearest" in repr(found)
+    kept = fit.with_formulas()
+    X = fit.problem.X if fit.problem is not None else np.zeros((1, 3))
+    np.testing.assert_allclose(kept(X), fit.model(X), rtol=0.0, atol=1e-9)
+    forced = fit.with_formulas(threshold=100.0)
+    assert any(isinstance(branch, FormulaBranch) for branch in forced.branches)
+
+
+def test_without_data_curves_judge(fit: ub.Fit) -> None:
+    found = ub.formulas(fit.model)
+    assert not found.from_data
+    assert sorted(one.best.formula.form.shape for one in found if one.best is not None) == ["sine"] * 3
+    assert "Without data" in repr(found)
+
+
+def test_a_model_of_formulas_is_its_own_answer(fit: ub.Fit) -> None:
+    model = fit.with_formulas()
+    for problem in (None, fit.problem):
+        again = ub.formulas(model, problem)
+        assert [one.best.formula for one in again if one.best is not None] == [
+            branch.formula for branch in model.branches if isinstance(branch, FormulaBranch)
+        ]
+
+
+def test_values_alone_and_gaps_are_judged_as_well() -> None:
+    truth = system(Formula.of("sine", (1.0, 2.5, 0.4, 0.0)), Formula.of("square", (1.0, 1.0, 0.3, 0.0)))
+    full = sampled(truth)
+    assert full.F is not None
+    values = full.F.copy()
+    values[::7, 0] = np.nan
+    fit = ub.decouple(ub.Problem(full.X, values, missing="mask"), 2, rng=0)
+    names = {one.best.formula.form.name for one in ub.formulas(fit) if one.best is not None}
+    assert names == {"sine", "square"}
+
+
+def test_slopes_alone_are_enough() -> None:
+    truth = system(Formula.of("sine", (1.0, 2.5, 0.4, 0.0)), Formula.of("Gaussian", (2.0, 1.5, 0.1, 0.0)))
+    full = sampled(truth)
+    fit = ub.decouple(ub.Problem(full.X, J=full.J), 2, rng=0)
+    names = {one.best.formula.form.name for one in ub.formulas(fit) if one.best is not None}
+    assert names == {"sine", "Gaussian"}
+
+
+def test_what_is_neither_a_fit_nor_a_model_is_refused(fit: ub.Fit) -> None:
+    with pytest.raises(SettingError, match="takes a fit or a model, got a str"):
+        ub.formulas("model.npz")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="threshold must be a number of percents"):
+        fit.with_formulas(threshold=-1.0)
+    with pytest.raises(DataError, match="samples for DecoupledModel"):
+        ub.formulas(fit.model, ub.Problem(np.zeros((4, 5)), np.zeros((4, 2))))
+    with pytest.raises(DataError, match="does not remember"):
+        ub.formulas(fit.without_problem())
