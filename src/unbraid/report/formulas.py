@@ -1,0 +1,54 @@
+"""The model as ordinary mathematics: which of its curves are closed forms, and the formulas that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unbraid.formulas import BranchFormulas, formulas
+from unbraid.report.subject import Subject
+from unbraid.report.words import listed_words
+from unbraid.results.branches.formula import FormulaBranch
+from unbraid.results.branches.words import formula_lines
+
+MOST_BRANCHES, MOST_SAMPLES, MOST_LINES = 6, 20_000, 12
+"""So many branches, samples and outputs a page looks for formulas of; a function does where there are more."""
+
+
+@dataclass(frozen=True)
+class InFormulas:
+    """What the page says: a paragraph, and the formulas, a line each."""
+
+    words: str
+    lines: tuple[str, ...]
+
+
+def in_formulas(subject: Subject) -> InFormulas | None:
+    """The formulas of the model, where it has any, or of its fit, where these are found; None where that takes long."""
+    sizes = subject.problem.X.std(axis=0)
+    named = subject.model.changed(input_names=subject.problem.input_names, output_names=subject.problem.output_names)
+    if any(isinstance(branch, FormulaBranch) for branch in subject.model.branches):
+        return InFormulas("Branches of this model are closed forms.", tuple(formula_lines(named, 3, sizes)[:MOST_LINES]))
+    fit = subject.fit
+    few = len(subject.carrying) <= MOST_BRANCHES and subject.model.n <= MOST_LINES and subject.whole.S <= MOST_SAMPLES
+    if fit is None or not subject.own or not few:
+        return None
+    found = formulas(fit, subject.whole)
+    with_form = [one for one in found if one.best is not None]
+    if not with_form:
+        return InFormulas("No branch is one of the closed forms that are tried, within what the data leave open.", ())
+    named = found.model.changed(input_names=named.input_names, output_names=named.output_names, encoding=None)
+    return InFormulas(form_words(found.branches), tuple(formula_lines(named, 3, sizes)))
+
+
+def form_words(found: tuple[BranchFormulas, ...]) -> str:
+    """Which branches are closed forms within what the data leave open, and what is lost."""
+    named = [f"branch {one.branch + 1} ({one.best.formula.form.name})" for one in found if one.best is not None]
+    curves = [str(one.branch + 1) for one in found if one.candidates and one.best is None]
+    are = "is a closed form" if len(named) == 1 else "are closed forms"
+    said = f"Within what the data leave open {listed_words(named)} {are}."
+    if curves:
+        said += f" {'Branch' if len(curves) == 1 else 'Branches'} {listed_words(curves)} {'stays a curve' if len(curves) == 1 else 'stay curves'}."
+    others = [f"{one.branch + 1}" for one in found if sum(form.within for form in one.candidates) > 1]
+    if others:
+        said += f" Of branch {listed_words(others)} other forms would do as well: see `ub.formulas(fit)`."
+    return f"{said} With all parameters re-optimised together (`fit.with_formulas()`):"
