@@ -48,7 +48,7 @@ def operator(name: str) -> Callable[[Graph, str], str]:
 
 
 def cosine(graph: Graph, t: str) -> str:
-    """cos t, in double precision from the sine of one half of t."""
+    """The cosine of t, in double precision from the sine of one half of t."""
     if not graph.double:
         return graph.node("Cos", t)
     half = graph.node("Sin", graph.node("Mul", t, graph.numbers(0.5)))
@@ -57,7 +57,7 @@ def cosine(graph: Graph, t: str) -> str:
 
 
 def arctangent(graph: Graph, t: str) -> str:
-    """arctan t, in double precision by one correction."""
+    """The arctangent of t, in double precision by one correction."""
     if not graph.double:
         return graph.node("Atan", t)
     t = graph.node("Clip", t, graph.numbers(-FARTHEST), graph.numbers(FARTHEST))

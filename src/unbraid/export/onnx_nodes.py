@@ -96,14 +96,13 @@ class Graph:
         """The graph as a checked model, with the shapes of what goes in and comes out, and texts for people."""
         from onnx import checker, helper
 
-        ends = [[helper.make_tensor_value_info(*one) for one in self._with_kind(some)] for some in (inputs, outputs)]
-        graph = helper.make_graph(self.nodes, name, *ends, self.constants)
+        into, out = (
+            [helper.make_tensor_value_info(value, self.kind, shape) for value, shape in ends.items()]
+            for ends in (inputs, outputs)
+        )
+        graph = helper.make_graph(self.nodes, name, into, out, self.constants)
         versions = {"opset_imports": [helper.make_opsetid("", OPSET)], "ir_version": IR_VERSION}
         model = helper.make_model(graph, producer_name="unbraid", **versions)
         helper.set_model_props(model, texts)
         checker.check_model(model)
         return model
-
-    def _with_kind(self, shapes: dict[str, list[str | int]]) -> list[tuple[str, int, list[str | int]]]:
-        """Names, types and shapes."""
-        return [(name, self.kind, shape) for name, shape in shapes.items()]

@@ -38,7 +38,7 @@ class PieceTable:
     def start(self) -> IndexArray:
         """(r,), the place, counted through the whole table, of the break that each input is compared with first."""
         r, width = self.breaks.shape
-        return np.arange(r) * width + width // 2 - 1
+        return np.asarray(np.arange(r) * width + width // 2 - 1)
 
     @property
     def turns(self) -> list[tuple[int, int]]:
