@@ -171,6 +171,8 @@ HEAVY = (
     "pandas",
     "sklearn",
     "torch",
+    "onnx",
+    "onnxruntime",
     "jinja2",
     "jax",
     "h5py",

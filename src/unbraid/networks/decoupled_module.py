@@ -43,16 +43,15 @@ class DecoupledModule(torch.nn.Module):  # type: ignore[misc]
             else:
                 self.register_buffer(name, tensor)
         self.register_buffer("start", torch.tensor(start), persistent=False)
-        formulas = [isinstance(branch, FormulaBranch) for branch in model.branches]
-        made_of_pieces = np.flatnonzero(np.logical_not(formulas)).tolist()
-        self._formulas = np.flatnonzero(formulas).tolist()
+        self._formulas = {j: one.formula for j, one in enumerate(model.branches) if isinstance(one, FormulaBranch)}
+        made_of_pieces = [j for j in range(model.rank) if j not in self._formulas]
         order = np.argsort([*made_of_pieces, *self._formulas])
         self.register_buffer("columns", torch.tensor(made_of_pieces, dtype=torch.int64), persistent=False)
         self.register_buffer("order", torch.tensor(order), persistent=False)
-        self.pieces = None
+        self.pieces: Any = None
         if made_of_pieces:
-            branches, first = zip(*((model.branches[j], self._ends[j]) for j in made_of_pieces), strict=True)
-            self.pieces = PiecewiseBranches(branches, first)
+            first = [self._ends[j] for j in made_of_pieces]
+            self.pieces = PiecewiseBranches([model.branches[j] for j in made_of_pieces], first)
 
     def forward(self, x: Any) -> Any:
         """The values at x (..., m): (..., n)."""
@@ -63,9 +62,9 @@ class DecoupledModule(torch.nn.Module):  # type: ignore[misc]
         if not self._formulas:
             return self.pieces(u, self.coefficients - self.start)
         values = [] if self.pieces is None else [self.pieces(u[..., self.columns], self.coefficients - self.start)]
-        for j in self._formulas:
+        for j, formula in self._formulas.items():
             free = self.coefficients[self._ends[j] : self._ends[j + 1]]
-            values.append(evaluate_formula(self._model.branches[j].formula, u[..., j : j + 1], free))
+            values.append(evaluate_formula(formula, u[..., j : j + 1], free))
         return torch.cat(values, -1)[..., self.order]
 
     def as_model(self) -> DecoupledModel:
