@@ -48,7 +48,7 @@ def write(model: DecoupledModel, options: Options) -> dict[str, bytes]:
     graph.node("Add", graph.node("MatMul", R, W1), graph.numbers(portable.bias))
     graph.rename_last("f")
     if G is not None:
-        spread = graph.node("Mul", graph.node("Unsqueeze", G, graph.integers([1])), graph.numbers(portable.W1))
+        spread = graph.node("Mul", graph.node("Unsqueeze", G, graph.axes([1])), graph.numbers(portable.W1))
         graph.node("MatMul", spread, graph.numbers(portable.W0))
         graph.rename_last("J")
         outputs["J"] = ["S", portable.n, portable.m]
@@ -82,16 +82,16 @@ def branch_nodes(graph: Graph, model: Portable, U: str, slopes: bool) -> Evaluat
 
 def columns(graph: Graph, U: str, first: int, end: int) -> str:
     """Some columns of U."""
-    return graph.node("Slice", U, *(graph.integers([one]) for one in (first, end, 1)))
+    return graph.node("Slice", U, *(graph.axes([one]) for one in (first, end, 1)))
 
 
 def pieces_nodes(graph: Graph, functions: Sequence[Pieces], u: str, slopes: bool) -> Evaluated:
     """Piecewise polynomials at u (S, r)."""
     table = tabulate(functions)
-    breaks, place = graph.numbers(table.breaks.ravel()), graph.integers(table.start)
+    breaks, place = graph.numbers(table.breaks.ravel()), graph.places(table.start)
     for up, down in table.turns:
         reached = graph.node("GreaterOrEqual", u, graph.node("Gather", breaks, place))
-        place = graph.node("Add", place, graph.node("Where", reached, graph.integers(up), graph.integers(down)))
+        place = graph.node("Add", place, graph.node("Where", reached, graph.places(up), graph.places(down)))
     middle, rate, *powers = (
         graph.node("Gather", graph.numbers(one.ravel()), place) for one in (table.middle, table.rate, *table.powers)
     )

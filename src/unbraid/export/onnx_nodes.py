@@ -74,9 +74,13 @@ class Graph:
             raise SettingError("The model has numbers beyond single precision: export it with dtype='float64'.")
         return self.constant(rounded)
 
-    def integers(self, values: npt.ArrayLike) -> str:
-        """Constant whole numbers."""
+    def axes(self, values: npt.ArrayLike) -> str:
+        """Constant whole numbers that say which axes, or where in them."""
         return self.constant(np.asarray(values, dtype=np.int64))
+
+    def places(self, values: npt.ArrayLike) -> str:
+        """Constant whole numbers that are places in a table, of which there are many: in four bytes each."""
+        return self.constant(np.asarray(values, dtype=np.int32))
 
     def constant(self, values: npt.NDArray[Any]) -> str:
         """Constants of the type that they have."""
