@@ -175,6 +175,8 @@ HEAVY = (
     "pandas",
     "sklearn",
     "torch",
+    "onnx",
+    "onnxruntime",
     "jinja2",
     "jax",
     "h5py",

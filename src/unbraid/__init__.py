@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unbraid import datasets, methods, metrics, plots
+from unbraid import datasets, methods, metrics, networks, plots
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.data.problem import Problem
@@ -84,6 +84,7 @@ __all__ = [
     "importance",
     "methods",
     "metrics",
+    "networks",
     "plots",
     "sample",
     "select",

@@ -92,7 +92,7 @@ def described() -> set[str]:
     return names
 
 
-MODULES = ("datasets", "methods", "metrics", "plots")
+MODULES = ("datasets", "methods", "metrics", "networks", "plots")
 """Public names that are modules."""
 
 

@@ -1,4 +1,29 @@
 """Decoupled models as layers of neural networks, with PyTorch, which the extra `torch` brings.
 
-May import `decouple` and what lies below.
+May import `decouple` and what lies below. Nothing here imports torch before it is asked for.
 """
+
+from typing import TYPE_CHECKING, Any
+
+from unbraid.networks.conversion import model, module
+
+if TYPE_CHECKING:
+    from unbraid.networks.decoupled_module import DecoupledModule as DecoupledModule
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name != "DecoupledModule":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from unbraid.networks.conversion import check_torch
+
+        check_torch()
+        from unbraid.networks.decoupled_module import DecoupledModule
+
+        return DecoupledModule
+
+
+__all__ = ["DecoupledModule", "model", "module"]
+
+
+def __dir__() -> list[str]:
+    return __all__

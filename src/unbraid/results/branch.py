@@ -204,17 +204,24 @@ class FittedBranch(ParametricBranch):
     def continuations(self) -> tuple[Continuation, Continuation]:
         """How the branch goes on below its domain, and above: with as many terms as floating point can hold."""
         low, high = self.domain
-        ends = self.placement.at(np.array([low, high]))
         reaches = np.asarray(self.reach) * (high - low)
         degree = self.basis.continued_degree if reaches.any() else 1
-        with np.errstate(over="ignore", invalid="ignore"):  # of domains as small as 1e-100
-            taylor = [self.placement.evaluate(self.coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
-        terms = np.stack(taylor, axis=-1)
-        terms = np.where(np.logical_and.accumulate(np.isfinite(terms), axis=-1), terms, 0.0)
+        terms = self.taylor(self.coordinates, degree)
         shapes = [shape() for shape in CONSTRAINTS if shape.order > 0] if degree > 1 else []
         kept = [shape for shape in shapes if shape.holds(self.placement, self.coordinates)]
         (below, above), (down, up) = terms, map(float, reaches)
         return Continuation.keeping(below, down, -1, kept), Continuation.keeping(above, up, 1, kept)
+
+    def taylor(self, coordinates: Array, degree: int) -> Array:
+        """The terms g^(k)(e) / k!, k = 0 … degree, at both ends e of the domain, of a function: (2, degree + 1).
+
+        Those that are beyond floating point, and all that follow, are zero.
+        """
+        ends = self.placement.at(np.array(self.domain))
+        with np.errstate(over="ignore", invalid="ignore"):  # of domains as small as 1e-100
+            taylor = [self.placement.evaluate(coordinates, ends, k) / math.factorial(k) for k in range(degree + 1)]
+        terms = np.stack(taylor, axis=-1)
+        return np.where(np.logical_and.accumulate(np.isfinite(terms), axis=-1), terms, 0.0)
 
     def certified(self, constraint: Constraint) -> bool:
         if not isinstance(constraint, Constraint):
