@@ -162,13 +162,13 @@ def study(system: System, noise: float, seed: int) -> Tally:
     found = ub.formulas(fit)
     seconds = time.perf_counter() - began
     right, errors, told = [], [], []
-    for j, k in enumerate(matching(fit.model, system.model)):
+    for j, k in enumerate(matching(found.model, system.model)):
         true = system.model.branches[j]
         assert isinstance(true, FormulaBranch)
         first = found[k].candidates[0].formula if found[k].candidates else None
         right.append(first is not None and same_form(first, true.formula))
         if first is not None and right[-1]:
-            errors.append(parameter_error(first, true, problem.X, fit.model.W0[k], system.model.W0[j]))
+            errors.append(parameter_error(first, true, problem.X, found.model.W0[k], system.model.W0[j]))
         if not right[-1]:
             told.append(f"{system.name}: {true.formula.form.name} taken for {first and first.form.name}")
     return Tally(right, errors, seconds, outside_errors(fit, system, fresh), told)

@@ -31,7 +31,7 @@ def in_closed_form(form: str) -> FormulaBranch:
     """A branch of a form, with parameters that no simplification can hide."""
     shape = FORMS[form]
     parameters = (
-        [0.7, 1.0, 0.4, -0.2, 0.3, 0.05] if shape.h is None else [0.7, 1.3 if 1 in shape.free else 1.0, 0.4, -0.2]
+        [0.7, 1.0, 0.4, -0.2, 0.3, 0.05] if shape.h is None else [0.7, 1.3 if 1 in shape.free else 1.0, 0.4, -0.2, 0.5]
     )
     if shape.h is not None and 2 not in shape.free:
         parameters[2] = 0.0

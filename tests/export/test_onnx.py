@@ -15,9 +15,9 @@ import pytest
 import unbraid as ub
 from torch_models import BRANCHES, assert_near, every_branch, fitted, mixed_model, model_of, model_with, points
 from unbraid.export.files import Options
-from unbraid.export.onnx_expressions import OPERATORS, write_expression
-from unbraid.export.onnx_graph import write
-from unbraid.export.onnx_nodes import Graph
+from unbraid.export.onnx_graphs.expressions import OPERATORS, write_expression
+from unbraid.export.onnx_graphs.graph import write
+from unbraid.export.onnx_graphs.nodes import Graph
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FunctionBranch
 from unbraid.results.branches.expressions import FUNCTIONS, U, apply

@@ -38,7 +38,7 @@ Writer = Callable[[DecoupledModel, Options], Mapping[str, bytes]]
 ENDINGS = {
     ".c": "unbraid.export.c",
     ".h": "unbraid.export.c",
-    ".onnx": "unbraid.export.onnx_graph",
+    ".onnx": "unbraid.export.onnx_graphs.graph",
     ".m": "unbraid.export.matlab",
     ".mat": "unbraid.export.matlab_struct",
     ".json": "unbraid.export.json_text",

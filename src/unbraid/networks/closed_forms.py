@@ -20,8 +20,9 @@ def evaluate_formula(formula: Formula, u: Any, free: Any) -> Any:
     parameters = parameters_of(formula, free)
     if formula.form.h is None:
         return horner(formula.form, parameters, u)
-    a, b, c, d = parameters
-    return a * evaluate(formula.form.h, b * u + c) + d
+    a, b, c, d, *line = parameters
+    value = a * evaluate(formula.form.h, b * u + c) + d
+    return value + line[0] * u if line else value
 
 
 def parameters_of(formula: Formula, free: Any) -> list[Any]:

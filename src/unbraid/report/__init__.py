@@ -5,7 +5,7 @@ Nothing here computes; matplotlib and jinja2, of the extra `report`, are importe
 """
 
 from unbraid.report.notebook import notebook_view
-from unbraid.report.packages import check_packages
+from unbraid.report.templates import check_packages
 from unbraid.report.write import check_ending, write_report
 
 __all__ = ["check_ending", "check_packages", "notebook_view", "write_report"]

@@ -27,7 +27,9 @@ def in_formulas(subject: Subject) -> InFormulas | None:
     sizes = subject.problem.X.std(axis=0)
     named = subject.model.changed(input_names=subject.problem.input_names, output_names=subject.problem.output_names)
     if any(isinstance(branch, FormulaBranch) for branch in subject.model.branches):
-        return InFormulas("Branches of this model are closed forms.", tuple(formula_lines(named, 3, sizes)[:MOST_LINES]))
+        return InFormulas(
+            "Branches of this model are closed forms.", tuple(formula_lines(named, 3, sizes)[:MOST_LINES])
+        )
     fit = subject.fit
     few = len(subject.carrying) <= MOST_BRANCHES and subject.model.n <= MOST_LINES and subject.whole.S <= MOST_SAMPLES
     if fit is None or not subject.own or not few:
@@ -41,14 +43,14 @@ def in_formulas(subject: Subject) -> InFormulas | None:
 
 
 def form_words(found: tuple[BranchFormulas, ...]) -> str:
-    """Which branches are closed forms within what the data leave open, and what is lost."""
+    """Which branches are closed forms within what the data leave open, and which stay curves."""
     named = [f"branch {one.branch + 1} ({one.best.formula.form.name})" for one in found if one.best is not None]
-    curves = [str(one.branch + 1) for one in found if one.candidates and one.best is None]
+    curves = [f"branch {one.branch + 1}" for one in found if one.candidates and one.best is None]
+    others = [f"branch {one.branch + 1}" for one in found if sum(form.within for form in one.candidates) > 1]
     are = "is a closed form" if len(named) == 1 else "are closed forms"
-    said = f"Within what the data leave open {listed_words(named)} {are}."
+    said = f"Within what the data leave open {listed_words(named, MOST_BRANCHES)} {are}"
     if curves:
-        said += f" {'Branch' if len(curves) == 1 else 'Branches'} {listed_words(curves)} {'stays a curve' if len(curves) == 1 else 'stay curves'}."
-    others = [f"{one.branch + 1}" for one in found if sum(form.within for form in one.candidates) > 1]
+        said += f", and {listed_words(curves, MOST_BRANCHES)} {'stays a curve' if len(curves) == 1 else 'stay curves'}"
     if others:
-        said += f" Of branch {listed_words(others)} other forms would do as well: see `ub.formulas(fit)`."
-    return f"{said} With all parameters re-optimised together (`fit.with_formulas()`):"
+        said += f". For {listed_words(others, MOST_BRANCHES)} other forms would do as well: see `ub.formulas(fit)`"
+    return f"{said}. With all parameters re-optimised together (`fit.with_formulas()`):"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from unbraid.report.cards import shape_badges
 from unbraid.report.diagram import WIDE_SCREEN, lay_out
-from unbraid.report.packages import missing_packages
 from unbraid.report.subject import Subject
-from unbraid.report.templates import environment, text_file
+from unbraid.report.templates import environment, missing_packages, text_file
 from unbraid.report.trust import chosen_words, left_out_words
 from unbraid.report.verdict import badges, verdict
 from unbraid.report.worth import expected_words, held_out_advice

@@ -9,11 +9,11 @@ from unbraid.errors import FileError, check_callback, check_path
 from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
 from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, noise_figures, residual_figure
-from unbraid.report.packages import check_packages
+from unbraid.report.formulas import in_formulas
 from unbraid.report.repeat import python_code, settings
 from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
-from unbraid.report.templates import environment, text_file
+from unbraid.report.templates import check_packages, environment, text_file
 from unbraid.report.trust import (
     answers,
     bias_words,
@@ -84,6 +84,7 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             share_words=share_words(subject),
             diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],
             cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
+            in_formulas=in_formulas(subject),
             rows=output_rows(subject),
             error_words=error_words(subject),
             jacobian_words=jacobian_words(subject),

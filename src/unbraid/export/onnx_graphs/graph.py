@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from unbraid.export.centred import centred
 from unbraid.export.files import Options
-from unbraid.export.onnx_expressions import write_expression
-from unbraid.export.onnx_nodes import Graph, check_onnx
+from unbraid.export.onnx_graphs.centred import centred
+from unbraid.export.onnx_graphs.expressions import write_expression
+from unbraid.export.onnx_graphs.nodes import Graph, check_onnx
 from unbraid.export.portable import Portable, as_portable
 from unbraid.export.tables import tabulate
 from unbraid.kernels.pieces import Pieces

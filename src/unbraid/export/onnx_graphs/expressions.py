@@ -15,7 +15,7 @@ from functools import reduce
 
 import numpy as np
 
-from unbraid.export.onnx_nodes import Graph
+from unbraid.export.onnx_graphs.nodes import Graph
 from unbraid.results.branches.expressions import NUMBER, POWER, PRODUCT, SUM, VARIABLE, Expression
 
 FARTHEST = 1e300
