@@ -20,9 +20,8 @@ STEP = 1e-6
 def some_formula(name: str) -> Formula:
     """A formula of the form, defined where t = 0.7 u + 0.2 > 0."""
     form = FORMS[name]
-    return Formula.of(
-        name, (1.3, 0.7, 0.2, 0.4, -0.3)[: form.count] if form.h is not None else np.arange(form.count) + 1
-    )
+    parameters = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0) if form.h is None else (1.3, 0.7, 0.2, 0.4, -0.3)
+    return Formula.of(name, parameters[: form.count])
 
 
 def central(function: object, at: Array) -> Array:
