@@ -281,7 +281,7 @@ class DecoupledModel:
 
         Read it with `DecoupledModel.load`.
         """
-        from unbraid.results.model_file import save_model
+        from unbraid.results.files.model_file import save_model
 
         save_model(self, path)
 
@@ -320,7 +320,7 @@ class DecoupledModel:
     @staticmethod
     def load(path: str | PathLike[str]) -> DecoupledModel:
         """Read a model that `save` has written. No code in the file is ever run."""
-        from unbraid.results.model_file import load_model
+        from unbraid.results.files.model_file import load_model
 
         return load_model(path)
 
