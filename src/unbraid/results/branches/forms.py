@@ -166,6 +166,13 @@ class Formula:
             parameters[place] = float(value)
         return Formula(self.form, tuple(parameters))
 
+    def without_turns(self) -> Formula:
+        """The same formula, a sine without whole turns in its argument: of those, few digits leave nothing."""
+        if self.form.name != "sine":
+            return self
+        a, b, c, d = self.parameters
+        return Formula(self.form, (a, b, c - 2.0 * np.pi * round(c / (2.0 * np.pi)), d))
+
     def shifted(self, by: float) -> Formula:
         """The formula of g(u - by)."""
         if self.form.h is None:

@@ -13,8 +13,8 @@ beside others, which only who knows the sizes of inputs can tell; without them, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from math import isfinite, pi
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -104,12 +104,12 @@ class Rounding:
     """
 
     digits: int
-    sizes: Array | None = field(default=None)
+    sizes: Array | None = None
 
     @property
     def share(self) -> float:
         """The share of the largest number that is nothing beside it."""
-        return 0.5 * 10.0 ** -self.digits
+        return 0.5 * 10.0**-self.digits
 
     def inputs(self, coefficients: Array) -> Array:
         """Coefficients of inputs with zeros for those that are nothing beside the others."""
@@ -143,7 +143,7 @@ def output_terms(model: DecoupledModel, digits: int, sizes: Array | None = None)
             constant += weights[j] * part.rest.constant
             slopes = slopes + weights[j] * part.rest.coefficients * keep
         constant = constant if abs(constant) > rounding.share * largest else 0.0
-        outputs.append(Output([settled(term, rounding) for term in terms], Affine(rounding.inputs(slopes), constant)))
+        outputs.append(Output([settled(term) for term in terms], Affine(rounding.inputs(slopes), constant)))
     return outputs
 
 
@@ -153,10 +153,11 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
     if not isinstance(branch, FormulaBranch):
         yield Part(Term(1.0, CURVE, Affine(w), j), none, span_of(branch.domain, branch))
         return
-    form, parameters = branch.formula.form, branch.formula.parameters
+    form, parameters = branch.formula.form, branch.formula.without_turns().parameters
     if form.h is None:
         yield Part(None, Affine(np.zeros(len(w)), parameters[0]), 0.0)
-        for k, factor in enumerate(parameters[1:], 1):
+        for k in range(len(parameters) - 1, 0, -1):
+            factor = parameters[k]
             span = span_of(branch.domain, lambda u, k=k, factor=factor: factor * u**k)  # type: ignore[misc]
             if len(parameters) == 2:
                 yield Part(None, Affine(factor * w), span)
@@ -189,8 +190,8 @@ def unit_of(form: Form, b: float, domain: tuple[float, float]) -> float:
     return length if form.free == HOMOGENEOUS else min(1.0, length)
 
 
-def settled(term: Term, rounding: Rounding) -> Term:
-    """A term as people write it: its first coefficient positive where that is free, no whole turns in a sine."""
+def settled(term: Term) -> Term:
+    """A term as people write it: its first coefficient positive where that is free, a power of one input its own."""
     factor, argument = term.factor, term.argument
     single = argument.single
     if single is not None and (term.function == POWER or term.function == "reciprocal"):
@@ -203,7 +204,4 @@ def settled(term: Term, rounding: Rounding) -> Term:
     even = term.function in EVEN or (term.function == POWER and not odd)
     if used.size and argument.coefficients[used[0]] < 0.0 and (odd or even):
         factor, argument = (-factor if odd else factor), argument.scaled(-1.0)
-    if term.function == "sine":
-        rest = argument.constant - 2.0 * pi * round(argument.constant / (2.0 * pi))
-        argument = Affine(argument.coefficients, rest if abs(rest) > rounding.share else 0.0)
     return replace(term, factor=factor, argument=argument)

@@ -41,8 +41,8 @@ MATRICES = ("W0", "W1", "bias")
 ABOUT_MODEL = "f(x) = W1 g(W0 x) + bias: entry j of W0 x is the input u of branch j, g_j(u) its value."
 ABOUT_FORMULA = "A branch with a formula is what it reads, with its parameters in the order of the letters."
 ABOUT_POLYNOMIALS = (
-    "A branch with polynomials is at u the sum of powers[p][i] t^p over p, with t = (u - middle[i]) rate[i], where i is "
-    "the number of breaks that are at most u."
+    "A branch with polynomials is at u the sum of powers[p][i] t^p over p, with t = (u - middle[i]) rate[i], where i "
+    "is the number of breaks that are at most u."
 )
 ABOUT_BASIS = "Of a branch with a basis unbraid reads the coordinates and their places; its polynomials are a copy."
 
@@ -64,9 +64,9 @@ def json_bytes(model: DecoupledModel) -> bytes:
     for branch, described in zip(model.branches, branches, strict=True):
         if "basis" in described:
             put_polynomials(described, branch)
-    document = {**metadata, "about": about(branches)}
-    document |= {name: arrays[name].tolist() for name in MATRICES}
-    text = lines_of({**document, "branches": branches}) + "\n"
+    begin = {name: metadata.pop(name) for name in ("format", "schema", "unbraid")}
+    matrices = {name: arrays[name].tolist() for name in MATRICES}
+    text = lines_of({**begin, "about": about(branches), **metadata, **matrices, "branches": branches}) + "\n"
     content = text.encode()
     if len(content) > MOST_BYTES:
         raise ModelFileError(
