@@ -158,6 +158,8 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
         yield Part(None, Affine(np.zeros(len(w)), parameters[0]), 0.0)
         for k in range(len(parameters) - 1, 0, -1):
             factor = parameters[k]
+            if factor == 0.0:
+                continue
             span = span_of(branch.domain, lambda u, k=k, factor=factor: factor * u**k)  # type: ignore[misc]
             if len(parameters) == 2:
                 yield Part(None, Affine(factor * w), span)
