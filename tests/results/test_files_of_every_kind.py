@@ -118,4 +118,4 @@ def test_formulas_in_python_are_refused_as_json_too(tmp_path: Path) -> None:
 def test_a_path_must_be_one() -> None:
     for act in (a_model([ub.Polynomial(2)]).save, ub.DecoupledModel.load):
         with pytest.raises(SettingError, match="path must be the path of a file"):
-            act(3)  # type: ignore[operator]
+            act(3)  # type: ignore[arg-type]

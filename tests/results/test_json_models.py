@@ -77,7 +77,8 @@ def test_the_command_line_takes_texts(path: Path, monkeypatch: pytest.MonkeyPatc
     assert done.exit_code == 0, done.output
     assert len(Path("values.csv").read_text(encoding="utf-8").splitlines()) == 3
     problem, _ = ub.datasets.trig(S=40, rng=0)
-    np.savez("samples.npz", X=problem.X, F=problem.F, J=problem.J)
+    assert problem.F is not None
+    np.savez("samples.npz", X=problem.X, F=problem.F)
     assert run("fit samples.npz --rank 1 --starts 1 -o fitted.json").exit_code == 0
     assert ub.DecoupledModel.load("fitted.json").rank == 1
 

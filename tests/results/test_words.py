@@ -131,6 +131,14 @@ def test_what_is_nothing_at_the_digits_shown_is_left_out() -> None:
     assert line_of(model, digits=12) != "sin(x₁)"
 
 
+def test_the_level_of_what_is_left_out_stays() -> None:
+    branches = [
+        FormulaBranch(Formula.of("sine", (1.0, 1.0, 0.0, 0.0)), (-2.0, 2.0)),
+        FormulaBranch(Formula.of("tanh", (1000.0, 1.0, 50.0, 7.0)), (-2.0, 2.0)),
+    ]
+    assert line_of(ub.DecoupledModel([[1.0], [1.0]], [[1.0, 1.0]], branches), digits=4) == "sin(x₁) + 1007"
+
+
 def test_small_coefficients_stay_unless_sizes_of_inputs_are_known() -> None:
     """A speed in turns a minute has small coefficients and large values."""
     model = a_formula("sine", (1.0, 1.0, 0.0, 0.0), (1.0, 2e-4))
@@ -180,7 +188,7 @@ def test_names_of_strangers_do_not_steer_the_terminal() -> None:
         assert "x" * 50 not in line
 
 
-TEXTS = {
+TEXTS: dict[str, Any] = {
     "tanh": np.tanh,
     "sin": np.sin,
     "exp": np.exp,

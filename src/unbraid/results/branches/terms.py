@@ -7,7 +7,8 @@ Output i is Σ_j W1_ij g_j(w_j · x) + bias_i. With g_j(u) = a h(b u + c) + d a 
 a polynomial adds a power of w_j · x for each of its own, and a line adds to one sum of inputs. A curve that is no
 formula stays g_j(w_j · x). What is nothing at the digits shown is left out: a term that over the range of its branch
 varies by less than half a unit in the last digit of the largest one, and coefficients of inputs that are as small
-beside others, which only who knows the sizes of inputs can tell; without them, 1 / 100 of that counts as nothing.
+beside others, which only who knows the sizes of inputs can tell; without them, 1 / 100 of that counts as nothing. Of a
+term that is left out its mean stays in the constant.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import HOMOGENEOUS, Form
+from unbraid.results.branches.forms import HOMOGENEOUS, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 
 if TYPE_CHECKING:
@@ -84,11 +85,16 @@ class Output:
 
 
 class Part(NamedTuple):
-    """What a branch adds to an output for each unit of its weight: a term, a sum, and how much it varies."""
+    """What a branch adds to an output for each unit of its weight.
+
+    A term or a sum of inputs, a constant, how much the former varies over the domain, and its level there, which stays
+    where it is left out.
+    """
 
     term: Term | None
     rest: Affine
     span: float
+    level: float
 
 
 @dataclass(frozen=True)
@@ -137,10 +143,9 @@ def output_terms(model: DecoupledModel, digits: int, sizes: Array | None = None)
             for (j, part), keep in zip(parts, kept, strict=True)
             if keep and part.term is not None
         ]
-        slopes = np.zeros(model.m)
-        constant = float(bias)
+        slopes, constant = np.zeros(model.m), float(bias)
         for (j, part), keep in zip(parts, kept, strict=True):
-            constant += weights[j] * part.rest.constant
+            constant += weights[j] * (part.rest.constant + (0.0 if keep else part.level))
             slopes = slopes + weights[j] * part.rest.coefficients * keep
         constant = constant if abs(constant) > rounding.share * largest else 0.0
         outputs.append(Output([settled(term) for term in terms], Affine(rounding.inputs(slopes), constant)))
@@ -151,37 +156,42 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
     """What branch j, which looks along w, adds for each unit of its weight."""
     none = Affine(np.zeros(len(w)))
     if not isinstance(branch, FormulaBranch):
-        yield Part(Term(1.0, CURVE, Affine(w), j), none, span_of(branch.domain, branch))
+        yield Part(Term(1.0, CURVE, Affine(w), j), none, *span_and_level(branch.domain, branch))
         return
     form, parameters = branch.formula.form, branch.formula.without_turns().parameters
     if form.h is None:
-        yield Part(None, Affine(np.zeros(len(w)), parameters[0]), 0.0)
-        for k in range(len(parameters) - 1, 0, -1):
-            factor = parameters[k]
-            if factor == 0.0:
-                continue
-            span = span_of(branch.domain, lambda u, k=k, factor=factor: factor * u**k)  # type: ignore[misc]
+        yield Part(None, Affine(none.coefficients, parameters[0]), 0.0, 0.0)
+        for k in np.flatnonzero(parameters[1:])[::-1].tolist():
+            seen = span_and_level(branch.domain, Formula(form, one_power(parameters, k + 1)))
             if len(parameters) == 2:
-                yield Part(None, Affine(factor * w), span)
+                yield Part(None, Affine(parameters[1] * w), *seen)
             else:
-                yield Part(Term(factor, POWER, Affine(w), k), none, span)
+                yield Part(Term(parameters[k + 1], POWER, Affine(w), k + 1), none, *seen)
         return
     a, b, c, d = parameters
+    if a == 0.0:
+        yield Part(None, Affine(none.coefficients, d), 0.0, 0.0)
+        return
+    seen = span_and_level(branch.domain, Formula(form, (a, b, c, 0.0)))
     c = c if abs(c) > rounding.share * unit_of(form, abs(b), branch.domain) else 0.0
     function = POWER if form.name in EXPONENTS else form.name
-    term = Term(a, function, Affine(b * w, c), EXPONENTS.get(form.name, 0))
-    yield Part(term, Affine(np.zeros(len(w)), d), span_of(branch.domain, branch) if a else 0.0)
+    yield Part(Term(a, function, Affine(b * w, c), EXPONENTS.get(form.name, 0)), Affine(none.coefficients, d), *seen)
 
 
-def span_of(domain: tuple[float, float], function: Callable[[Array], Array]) -> float:
-    """How much a function varies over a domain; infinite where that is not known."""
+def one_power(parameters: tuple[float, ...], k: int) -> tuple[float, ...]:
+    """The parameters of a polynomial with zeros for all powers but one."""
+    return tuple(one if place == k else 0.0 for place, one in enumerate(parameters))
+
+
+def span_and_level(domain: tuple[float, float], function: Callable[[Array], Array]) -> tuple[float, float]:
+    """How much a function varies over a domain, and its mean; infinite and 0 where that is not known."""
     low, high = domain
     if not isfinite(low) or not isfinite(high):
-        return np.inf
+        return np.inf, 0.0
     with np.errstate(all="ignore"):
         values = function(np.linspace(low, high, GRID))
     finite = values[np.isfinite(values)]
-    return float(np.ptp(finite)) if finite.size else np.inf
+    return (float(np.ptp(finite)), float(finite.mean())) if finite.size else (np.inf, 0.0)
 
 
 def unit_of(form: Form, b: float, domain: tuple[float, float]) -> float:
