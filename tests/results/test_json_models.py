@@ -19,6 +19,7 @@ from model_files import a_model, a_model_of_formulas, refusal
 from random_models import assert_same
 from unbraid.errors import ModelFileError
 from unbraid.results.branch import FittedBranch
+from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.files import json_text
 
 
@@ -81,6 +82,22 @@ def test_the_command_line_takes_texts(path: Path, monkeypatch: pytest.MonkeyPatc
     np.savez("samples.npz", X=problem.X, F=problem.F)
     assert run("fit samples.npz --rank 1 --starts 1 -o fitted.json").exit_code == 0
     assert ub.DecoupledModel.load("fitted.json").rank == 1
+
+
+def test_models_of_formulas_have_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = a_model_of_formulas()
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    np.savez("samples.npz", X=X, F=model(X), J=model.jacobian(X))
+    endless = model.branches[1]
+    assert isinstance(endless, FormulaBranch)
+    model.save("endless.json")
+    branches = [FormulaBranch(endless.formula, (-9.0, 9.0)) if one is endless else one for one in model.branches]
+    model.changed(branches=branches).save("model.json")
+    assert run("report model.json samples.npz -o report.html").exit_code == 0
+    refused = run("report endless.json samples.npz -o report.html")
+    assert refused.exit_code == 2
+    assert "has no finite range to draw on" in refused.stderr
 
 
 # Texts of strangers.
