@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import unbraid as ub
 from unbraid.bases import Basis
+from unbraid.data.encoding import EncodedColumn, Encoding
 from unbraid.errors import ModelFileError
 from unbraid.results.branch import FittedBranch
+from unbraid.results.branches.forms import Formula
+from unbraid.results.branches.formula import FormulaBranch
 
 Arrays = dict[str, Any]
 
@@ -28,6 +32,22 @@ def a_model(bases: list[Basis], m: int = 2, n: int = 3, seed: int = 0, scale: fl
     return ub.DecoupledModel(
         rng.standard_normal((r, m)), rng.standard_normal((n, r)), branches, rng.standard_normal(n) / 3
     )
+
+
+def a_model_of_formulas() -> ub.DecoupledModel:
+    """A sine, a polynomial, a spline and a fitted branch of two inputs, one of them the indicator of a text."""
+    u = np.linspace(-1.2, 3.4, 4)
+    fitted = a_model([ub.SmoothingSpline(df=6)]).branches[0]
+    functions = [
+        FormulaBranch(Formula.of("sine", (0.32, 2.0, 0.3, 0.05)), (-2.0, 3.0)),
+        FormulaBranch(Formula.of("cubic polynomial", (0.1, -1.1, 0.3, 0.0))),
+        CubicSpline(u, np.tanh(u)),
+        fitted,
+    ]
+    W0, W1 = [[1.0, 0.15], [1.0, 2.0], [0.5, -1.0], [1.0, 1.0]], [[2.0, 1.0, 1.2, 0.1], [0.0, 1.0, 0.0, 0.5]]
+    model = ub.DecoupledModel.from_parts(W0, W1, [0.1, 0.0], functions)
+    encoding = Encoding((EncodedColumn("speed"), EncodedColumn("fuel", ("petrol", "diesel"))))
+    return model.changed(input_names=("speed", "fuel=diesel"), output_names=("force", "heat"), encoding=encoding)
 
 
 def contents(path: Path) -> Arrays:

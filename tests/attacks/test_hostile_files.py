@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import unbraid as ub
 from command_lines import run
 from killed_fits import fitted
-from model_files import a_model, refusal, rewritten, with_metadata
+from model_files import a_model, a_model_of_formulas, refusal, rewritten, with_metadata
 from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
 from unbraid.cli import app
 from unbraid.reading import read_problem
@@ -39,15 +39,26 @@ def read_table(path: Path) -> object:
     return read_problem(path, inputs="x*", outputs="y*") if path.name in TABLES else read_problem(path)
 
 
+def read_and_evaluate(path: Path) -> object:
+    """A model, and its values, which may be beyond floating point: no checksum guards the digits of a text."""
+    with np.errstate(all="ignore"):
+        return ub.DecoupledModel.load(path)(np.ones(2))
+
+
 @cache
 def whole_files() -> dict[str, tuple[bytes, Callable[[Path], object]]]:
     """Files as they should be, by name, and what reads them."""
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        a_model([ub.BSpline(df=5), ub.SmoothingSpline(df=6), ub.Polynomial(3)]).save(place / "model.npz")
+        for ending in (".npz", ".json"):
+            a_model([ub.BSpline(df=5), ub.SmoothingSpline(df=6), ub.Polynomial(3)]).save(place / f"model{ending}")
+            a_model_of_formulas().save(place / f"formulas{ending}")
         fitted("dejonghe2025", place / "fit.checkpoint")
         found: dict[str, tuple[bytes, Callable[[Path], object]]] = {
             "model.npz": ((place / "model.npz").read_bytes(), lambda path: ub.DecoupledModel.load(path)(np.ones(2))),
+            "formulas.npz": ((place / "formulas.npz").read_bytes(), read_and_evaluate),
+            "model.json": ((place / "model.json").read_bytes(), read_and_evaluate),
+            "formulas.json": ((place / "formulas.json").read_bytes(), read_and_evaluate),
             "fit.checkpoint": (
                 (place / "fit.checkpoint").read_bytes(),
                 lambda path: fitted("dejonghe2025", path),

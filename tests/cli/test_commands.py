@@ -17,7 +17,7 @@ from unbraid.cli import app
 from unbraid.cli import demo as demo_module
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
-from unbraid.report import packages
+from unbraid.report import templates as packages
 
 
 def test_version() -> None:

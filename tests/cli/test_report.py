@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import unbraid as ub
 from unbraid.cli import app
 from unbraid.cli import fit as fit_module
-from unbraid.report import packages
+from unbraid.report import templates as packages
 
 
 @pytest.fixture

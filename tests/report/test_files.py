@@ -14,7 +14,7 @@ import unbraid as ub
 from report_pages import written
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
 from unbraid.fitting.request import Request
-from unbraid.report import packages
+from unbraid.report import templates as packages
 from unbraid.report.repeat import call, method_code
 
 

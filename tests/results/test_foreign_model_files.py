@@ -17,7 +17,7 @@ import pytest
 import unbraid as ub
 from model_files import Arrays, contents, refusal, rewritten, with_metadata
 from unbraid.errors import ModelFileError
-from unbraid.results import model_file
+from unbraid.results.files import archive
 from unbraid.runtime import npz
 
 
@@ -95,7 +95,7 @@ def test_a_future_schema_is_refused_with_advice(path: Path) -> None:
     with_metadata(path, lambda metadata: metadata.update(schema=7, unbraid="9.1.0"))
     text = refusal(path)
     assert "was written by unbraid 9.1.0 in schema 7" in text
-    assert "reads up to schema 1: upgrade unbraid." in text
+    assert "reads up to schema 2: upgrade unbraid." in text
 
 
 @pytest.mark.parametrize("schema", [0, -1, "1", 1.0, True, None])
@@ -168,7 +168,7 @@ def added(path: Path, name: str, data: bytes) -> Path:
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_file, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
     added(path, "bomb.npy", bytes(2 << 20))
     assert path.stat().st_size < 20_000
     assert "unpacks to 2 MiB, more than the 1 accepted" in refusal(path)

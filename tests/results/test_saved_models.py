@@ -15,7 +15,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.results.branch import FittedBranch
-from unbraid.results.model_file import branch_arrays
+from unbraid.results.files.kinds import fitted_arrays
 
 SAVED = Path(__file__).with_name("saved")
 EXPECTED = ".expected.npz"
@@ -29,7 +29,7 @@ def numbers(model: ub.DecoupledModel) -> dict[str, bytes]:
     arrays: dict[str, Any] = {"W0": model.W0, "W1": model.W1, "bias": model.bias}
     for j, branch in enumerate(model.branches):
         assert isinstance(branch, FittedBranch)
-        arrays |= {f"{j}: {branch.basis!r}, {name}": array for name, array in branch_arrays(branch).items()}
+        arrays |= {f"{j}: {branch.basis!r}, {name}": array for name, array in fitted_arrays(branch).items()}
     return {name: array.tobytes() for name, array in arrays.items()}
 
 

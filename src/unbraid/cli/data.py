@@ -24,7 +24,7 @@ from unbraid.runtime.files import check_writable
 from unbraid.runtime.npz import SUFFIX
 from unbraid.runtime.text import printable
 
-OUTPUT_ENDING = "an .npz file of just this name"
+OUTPUT_ENDING = "an .npz file of just this name, or JSON where it ends in .json"
 """What commands write: the name is the one given, and no ending is added to it."""
 OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in kind.suffixes)} - {".npz", VAGUE_SUFFIX}
 

@@ -5,5 +5,6 @@ model and knows nothing of files. May import `results` and what lies below.
 """
 
 from unbraid.export.files import ENDINGS, export_model
+from unbraid.export.symbolic import as_sympy
 
-__all__ = ["ENDINGS", "export_model"]
+__all__ = ["ENDINGS", "as_sympy", "export_model"]

@@ -26,6 +26,7 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.results.advice import ending_as_low, match_of, on_starts
+from unbraid.results.branch import FittedBranch
 from unbraid.results.canonical import CanonicalModel, canonical_form
 from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
@@ -36,7 +37,6 @@ from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.objective import Objective
 from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
-from unbraid.solvers.iterates import Iterates
 from unbraid.solvers.translate import in_solver_units
 
 MATTERS = 1.0
@@ -316,28 +316,39 @@ def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None
 
 
 class Balanced(NamedTuple):
-    """A model at samples, in balanced units: a batch of one, with slopes and values (S, r) of its branches."""
+    """A model at samples, in balanced units: its weights, with slopes and values (S, r) of its branches."""
 
     samples: Samples
-    iterates: Iterates
+    W0: Array
+    W1: Array
     slopes: Array
     values: Array
 
 
 def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
-    """A fitted model at the samples, in balanced units; outside the training range, branches go on as the model's do.
+    """A model at the samples, in balanced units; outside the training range, branches go on as the model's do.
 
-    The solver's own branches go on with their last pieces there, which soon are huge.
+    The solver's own branches, which are fitted ones, go on with their last pieces there, which soon are huge.
     """
     units = Units.balanced(problem)
-    samples, it = Samples.of(problem, units), in_solver_units(model, units)
-    if not beyond_training(model, problem.X).any():
+    samples = Samples.of(problem, units)
+    if are_fitted(model) and not beyond_training(model, problem.X).any():
+        it = in_solver_units(model, units)
         at = outputs_at(samples, it)
-        return Balanced(samples, it, at.slopes[0], at.values[0])
+        return Balanced(samples, it.W0[0], it.W1[0], at.slopes[0], at.values[0])
     u = problem.X @ model.W0.T
     values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    return Balanced(samples, it, slopes * row_lengths(model.W0 * units.x_scale), values)
+    V = model.W0 * units.x_scale
+    length = row_lengths(V)
+    W0, W1 = V / np.where(length > 0.0, length, 1.0)[:, None], model.W1 / units.f_scale[:, None]
+    return Balanced(samples, W0, W1, slopes * length, values)
+
+
+def are_fitted(model: DecoupledModel) -> bool:
+    """Whether all branches of a model are in one basis, as those of a fit are."""
+    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
+    return len(bases) == 1 and None not in bases
 
 
 def value_shares(at: Balanced) -> Array | None:
@@ -346,7 +357,7 @@ def value_shares(at: Balanced) -> Array | None:
     if F is None:
         return None
     spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
-    size = at.iterates.W1[0] * np.std(at.values, axis=0)
+    size = at.W1 * np.std(at.values, axis=0)
     return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
 
 
@@ -357,13 +368,13 @@ def slope_shares(at: Balanced) -> Array | None:
 
 def products(at: Balanced) -> Array:
     """Inner products (r, r) of what the branches add to the Jacobians, in balanced units."""
-    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
+    W0, W1, G = at.W0, at.W1, at.slopes
     return np.asarray((G.T @ G) * (W1.T @ W1) * (W0 @ W0.T))
 
 
 def parallel_pairs(at: Balanced, which: IndexArray) -> Iterator[ParallelPair]:
     """Pairs of the branches `which` whose directions are within `PARALLEL` degrees of each other."""
-    W0, W1, G = at.iterates.W0[0], at.iterates.W1[0], at.slopes
+    W0, W1, G = at.W0, at.W1, at.slopes
     inner = products(at)
     inputs, outputs, curves = (angles_between(one, one) for one in (W0, W1.T, G.T))
     for i, j in combinations(map(int, which), 2):

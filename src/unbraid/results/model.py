@@ -277,11 +277,11 @@ class DecoupledModel:
         return points
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as a `.npz` file: no pickle, and never half-written.
+        """Write the model to a file of just this name: no pickle, and never half-written.
 
-        Read it with `DecoupledModel.load`.
+        It is a `.npz` archive, or a JSON text where the name ends in `.json`. Read either with `DecoupledModel.load`.
         """
-        from unbraid.results.model_file import save_model
+        from unbraid.results.files.model_file import save_model
 
         save_model(self, path)
 
@@ -317,13 +317,45 @@ class DecoupledModel:
 
         return export_model(self, path, name=name, dtype=dtype, jacobian=jacobian)
 
+    def to_sympy(self, digits: int | None = None) -> Any:
+        """The model in SymPy: a matrix (n, 1) of expressions in real symbols, named after the inputs.
+
+        Closed formulas are themselves, and branches made of polynomials are `sympy.Piecewise`.
+
+        Parameters
+        ----------
+        digits
+            How many significant digits numbers have; None: all.
+
+        Examples
+        --------
+        >>> import sympy, unbraid as ub
+        >>> from scipy.interpolate import CubicSpline
+        >>> parabola = CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
+        >>> model = ub.DecoupledModel.from_parts([[1.0, 2.0]], [[0.5]], None, [parabola])
+        >>> x1, x2 = sympy.symbols("x1 x2", real=True)
+        >>> model.to_sympy().diff(x2).subs({x1: 0.5, x2: 0.5}).evalf(3)
+        Matrix([[3.0]])
+        """
+        from unbraid.export import as_sympy
+
+        return as_sympy(self, digits)
+
     @staticmethod
     def load(path: str | PathLike[str]) -> DecoupledModel:
-        """Read a model that `save` has written. No code in the file is ever run."""
-        from unbraid.results.model_file import load_model
+        """Read a model that `save` has written, or `export` as `.json`. No code in the file is ever run."""
+        from unbraid.results.files.model_file import load_model
 
         return load_model(path)
 
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")
         return f"DecoupledModel(m={counted(self.m, 'input')}, r={branches}, n={counted(self.n, 'output')})"
+
+    def __str__(self) -> str:
+        from unbraid.results.branches.formula import FormulaBranch
+        from unbraid.results.branches.words import formula_lines
+
+        if not any(isinstance(branch, FormulaBranch) for branch in self.branches):
+            return repr(self)
+        return "\n".join([repr(self), *formula_lines(self)])

@@ -53,6 +53,23 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
     sync_folder(target.parent)
 
 
+def opened(path: StrPath, kind: str) -> BinaryIO:
+    """Open a file to be read as a `kind`, "an .npz file", say; a `FileError` with a sentence where there is none."""
+    check_path("path", path)
+    try:
+        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+            raise FileError(f"{path} is a device or a pipe, not {kind}.")  # opening it may wait for ever
+        return Path(path).open("rb")
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise FileError(f"{path} is a folder, not {kind}.") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path!s:.200} cannot be read: {why_refused(error)}.") from error
+
+
 def temporary_file(target: Path) -> Path:
     """A new file beside the target, whose name tells the machine and the process that writes it."""
     return target.with_name(f"{START}{short_hash(this_machine())}-{os.getpid()}-{THIS_RUN}-{secrets.token_hex(4)}{END}")

@@ -16,14 +16,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import FileError, check_path, shown
-from unbraid.runtime.files import StrPath, why_refused
+from unbraid.errors import FileError, shown
+from unbraid.runtime.files import StrPath, opened, why_refused
 from unbraid.runtime.text import clean_name, name_list
 
 SUFFIX = ".npy"
@@ -65,20 +64,7 @@ def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 @contextmanager
 def open_npz(path: StrPath) -> Iterator[ArrayFile]:
     """Open a `.npz` file, or raise a `FileError` with a sentence about what it is instead."""
-    check_path("path", path)
-    try:
-        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
-            raise FileError(f"{path} is a device or a pipe, not an .npz file.")  # opening it may wait for ever
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below, with errors of its own
-    except FileError:
-        raise
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist.") from None
-    except IsADirectoryError:
-        raise FileError(f"{path} is a folder, not an .npz file.") from None
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path!s:.200} cannot be read: {why_refused(error)}.") from error
-    with file:
+    with opened(path, "an .npz file") as file:
         try:
             archive = zipfile.ZipFile(file)
         except UNREADABLE as error:
@@ -138,11 +124,8 @@ class ArrayFile:
         """One array; refused, before it is unpacked, where its shape is not the one given (None: any length)."""
         with self._opened(name) as (stream, size):
             found, _ = read_header(stream, size, self.path, name)
-            if shape is not None and not fits(found, shape):
-                wanted = ", ".join("any" if length is None else str(length) for length in shape)
-                raise FileError(
-                    f"{self.path} is inconsistent: {clean_name(name)} has shape {shown(found)}, not ({wanted})."
-                )
+            if shape is not None:
+                check_shape(self.path, name, found, shape)
             stream.seek(0)
             return np.lib.format.read_array(stream, allow_pickle=False)
 
@@ -189,6 +172,13 @@ def read_header(stream: IO[bytes], size: int, path: StrPath, name: str) -> tuple
             f"{path} is damaged: {clean_name(name)} declares shape {shown(shape)}, which is not what follows."
         )
     return shape, dtype
+
+
+def check_shape(path: StrPath, name: str, found: tuple[int, ...], shape: tuple[int | None, ...]) -> None:
+    """Refuse an array whose shape is not the wanted one, in which None stands for any length above 0."""
+    if not fits(found, shape):
+        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        raise FileError(f"{path} is inconsistent: {clean_name(name)} has shape {shown(found)}, not ({wanted}).")
 
 
 def fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:

@@ -200,6 +200,13 @@ class Formula:
             parameters[place] = float(value)
         return Formula(self.form, tuple(parameters))
 
+    def without_turns(self) -> Formula:
+        """The same formula, a sine without whole turns in its argument: of those, few digits leave nothing."""
+        if self.form.shape != "sine":
+            return self
+        a, b, c, *rest = self.parameters
+        return Formula(self.form, (a, b, c - 2.0 * np.pi * round(c / (2.0 * np.pi)), *rest))
+
     def shifted(self, by: float) -> Formula:
         """The formula of g(u - by)."""
         if self.form.h is None:

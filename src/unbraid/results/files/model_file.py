@@ -1,0 +1,48 @@
+"""Models to files and back, written whole or not at all; what a file is, its first bytes say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unbraid.errors import FileError, ModelFileError, check_path
+from unbraid.results.files.archive import open_archive, write_archive
+from unbraid.results.files.description import describe
+from unbraid.results.files.json_text import ENDING, json_bytes, looks_like_json, open_json
+from unbraid.results.files.reading import read_model
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import StrPath, replacing
+
+
+def save_model(model: DecoupledModel, path: StrPath) -> None:
+    """Write a model to exactly `path`, as JSON where it ends in `.json` and else as `.npz`.
+
+    An older file there stays as it is until the new one is whole.
+    """
+    check_path("path", path)
+    try:
+        if Path(path).suffix.lower() == ENDING:
+            content = json_bytes(model)
+            with replacing(path) as file:
+                file.write(content)
+        else:
+            description = describe(model)
+            with replacing(path) as file:
+                write_archive(file, description)
+    except ModelFileError:
+        raise
+    except FileError as error:
+        raise ModelFileError(str(error)) from error
+
+
+def load_model(path: StrPath) -> DecoupledModel:
+    """Read a model that `save_model` has written; anything else is refused with a sentence."""
+    check_path("path", path)
+    try:
+        with open_json(path) if looks_like_json(path) else open_archive(path) as file:
+            return read_model(file)
+    except ModelFileError:
+        raise
+    except FileError as error:
+        raise ModelFileError(str(error)) from error
+    except RecursionError as error:
+        raise ModelFileError(f"{path} is not a usable unbraid model: it is nested too deeply.") from error
