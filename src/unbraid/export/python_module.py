@@ -1,0 +1,170 @@
+r"""Models as a Python module that needs NumPy and nothing else, and computes what unbraid computes, in the same order."""
+
+from __future__ import annotations
+
+from unbraid.export.comments import domain_text, heading, names_listed
+from unbraid.export.files import Options
+from unbraid.export.numerals import double, row_text
+from unbraid.export.portable import Portable, Univariate, as_portable
+from unbraid.export.spelling import Language, is_constant, kinds_in
+from unbraid.kernels.arrays import Array
+from unbraid.kernels.pieces import Pieces
+from unbraid.results.branches.expressions import Expression
+from unbraid.results.model import DecoupledModel
+
+BODY = '''\
+def values(X):
+    """The values at X ({S}, {m}): ({S}, {n}); at a single point ({m},): ({n},)."""
+    inputs = W0 @ as_points(X).T
+    with np.errstate(all="ignore"):  # where a function has no value there is NaN
+        G = np.array([value(u) for (value, _), u in zip(FUNCTIONS, inputs)])
+    return (G.T @ W1.T + BIAS).reshape(np.shape(X)[:-1] + BIAS.shape)
+
+
+def jacobian(X):
+    """The derivatives at X ({S}, {m}): ({S}, {n}, {m}); at a single point ({m},): ({n}, {m})."""
+    inputs = W0 @ as_points(X).T
+    with np.errstate(all="ignore"):
+        slopes = np.array([slope(u) for (_, slope), u in zip(FUNCTIONS, inputs)])
+    J = (W1 * slopes.T[:, None, :]) @ W0
+    return J.reshape(np.shape(X)[:-1] + J.shape[1:])
+
+
+def as_points(X):
+    """X as an array ({S}, {m})."""
+    points = np.atleast_2d(np.asarray(X, dtype=np.float64))
+    if points.ndim > 2 or points.shape[1] != {m}:
+        raise ValueError(f"X must be ({S}, {m}) or ({m},), got shape {{np.shape(X)}}")
+    return points
+'''
+SEARCH = '''\
+def piecewise(u, breaks, middle, rate, powers):
+    """Polynomials in t = (u - middle) rate between breaks, and their slopes, at u (S,); powers has the lowest first."""
+    piece = np.where(np.isnan(u), 0, np.searchsorted(breaks, u, side="right"))
+    t = (u - middle[piece]) * rate[piece]
+    far = np.isinf(t)
+    t_near = np.where(far, 0.0, t)
+    value, slope = powers[-1, piece], np.zeros(len(u))
+    for p in range(len(powers) - 2, -1, -1):
+        slope = slope * t_near + value
+        value = value * t_near + powers[p, piece]
+    if far.any():
+        value[far], slope[far] = at_infinity(t[far], powers[:, piece[far]])
+    return value, slope * rate[piece]
+
+
+def at_infinity(t, powers):
+    """Values and slopes where t is infinite, by the highest power that is there."""
+    value, slope = np.full(len(t), np.nan), np.zeros(len(t))
+    for p in range(1, len(powers)):
+        there = powers[p] != 0.0
+        value[there] = powers[p, there] * t[there] ** p
+        slope[there] = p * powers[p, there] * t[there] ** (p - 1)
+    return value, slope
+'''
+HELPERS = {
+    "constant": '''\
+def constant(u, number):
+    """A number, but not where u is none."""
+    return np.where(np.isnan(u), np.nan, number)
+''',
+    "logistic": '''\
+def logistic(t):
+    """1 / (1 + exp(-t))."""
+    return 0.5 * np.tanh(0.5 * t) + 0.5
+''',
+    "softplus": '''\
+def softplus(t):
+    """log(1 + exp(t))."""
+    return np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
+''',
+    "step": '''\
+def step(t):
+    """1 where t > 0, else 0."""
+    return np.where(np.isnan(t), t, np.greater(t, 0.0))
+''',
+    "rectifier": '''\
+def rectifier(t):
+    """t where t > 0, else 0."""
+    return np.maximum(t, 0.0)
+''',
+    "saturation": '''\
+def saturation(t):
+    """t between -1 and 1."""
+    return np.clip(t, -1.0, 1.0)
+''',
+}
+"""What NumPy lacks, each written out where a formula needs it."""
+NUMPY = {one: f"np.{one}" for one in ("exp", "log", "sqrt", "sin", "cos", "tanh", "abs", "sign")} | {
+    "atan": "np.arctan"
+}
+"""What NumPy has, by the names of `FUNCTIONS`."""
+PYTHON = Language(double, " * ", NUMPY, lambda base, exponent: f"{base}**{exponent}")
+
+
+def write(model: DecoupledModel, options: Options) -> dict[str, bytes]:
+    """The module."""
+    return {".py": module_text(as_portable(model)).encode("ascii")}
+
+
+def module_text(model: Portable) -> str:
+    """The text of the module."""
+    lines = [
+        *heading(model),
+        "",
+        "values(X) and jacobian(X) take points (S, m), or a single one (m,), and need NumPy alone.",
+        "",
+        "Inputs:",
+        *names_listed([f"x{k + 1}" for k in range(model.m)], model.input_names),
+        "Outputs:",
+        *names_listed([f"f{i + 1}" for i in range(model.n)], model.output_names),
+    ]
+    formulas = [part for one in model.functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
+    used = {kind for one in formulas for kind in kinds_in(one)} | {"constant" for one in formulas if is_constant(one)}
+    pairs = ", ".join(f"(g{j + 1}, g{j + 1}_slope)" for j in range(model.rank))
+    matrices = [f"W0 = {table(model.W0)}", f"W1 = {table(model.W1)}", f"BIAS = {table(model.bias)}"]
+    parts = [
+        BODY.format(S="S", m=model.m, n=model.n),
+        *([SEARCH] if any(isinstance(one, Pieces) for one in model.functions) else []),
+        *(text for kind, text in HELPERS.items() if kind in used),
+        *(function_text(j, one, model.domains[j]) for j, one in enumerate(model.functions)),
+        f"FUNCTIONS = [{pairs}]\n",
+    ]
+    start = '"""' + "\n".join(lines) + '\n"""\n\nimport numpy as np\n\n' + "\n".join(matrices) + "\n\n\n"
+    return start + "\n\n".join(parts)
+
+
+def function_text(j: int, function: Univariate, domain: tuple[float, float]) -> str:
+    """Function j and its slope."""
+    called = f"g{j + 1}"
+    told = f"Function {j + 1}, {domain_text(domain)}."
+    if isinstance(function, Pieces):
+        tables = ("breaks", "middle", "rate", "powers")
+        rows = ",\n".join(f'    "{one}": {table(getattr(function, one))}' for one in tables)
+        before = f"{called.upper()} = {{\n{rows},\n}}\n\n\n"
+        value, slope = (f"return piecewise(u, **{called.upper()})[{k}]" for k in range(2))
+    else:
+        before = ""
+        value, slope = (f"return {formula_text(one)}" for one in (function.expression, function.slope))
+    return (
+        f'{before}def {called}(u):\n    """{told}"""\n    {value}\n\n\n'
+        f'def {called}_slope(u):\n    """Its slope."""\n    {slope}\n'
+    )
+
+
+def formula_text(expression: Expression) -> str:
+    """An expression of u."""
+    text = PYTHON.spell(expression)
+    return f"constant(u, {text})" if is_constant(expression) else text
+
+
+def table(numbers: Array) -> str:
+    """An array of NumPy."""
+    return f"np.array({nested(numbers)})"
+
+
+def nested(numbers: Array) -> str:
+    """Numbers in brackets, nested as the array is."""
+    if numbers.ndim > 1:
+        return "[" + ",\n    ".join(map(nested, numbers)) + "]"
+    return "[" + row_text(numbers, double, "\n    ") + "]"
