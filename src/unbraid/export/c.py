@@ -230,7 +230,11 @@ class Program:
         self.words = {
             "real": "float" if self.f else "double",
             "largest": "FLT_MAX" if self.f else "DBL_MAX",
-            **{"f": self.f, "name": self.name, "m": model.m, "n": model.n, "r": model.rank},
+            "f": self.f,
+            "name": self.name,
+            "m": model.m,
+            "n": model.n,
+            "r": model.rank,
         }
 
     def header(self) -> str:

@@ -16,9 +16,13 @@ from unbraid.results.branches.expressions import Expression
 from unbraid.results.model import DecoupledModel
 
 KEYWORDS = frozenset(
-    "break case catch classdef continue do else elseif end end_try_catch end_unwind_protect endclassdef endfor "
-    "endfunction endif endmethods endparfor endproperties endswitch endwhile for function global if methods otherwise "
-    "parfor persistent properties return spmd switch try until unwind_protect unwind_protect_cleanup while".split()
+    re.findall(
+        r"\w+",
+        "break case catch classdef continue do else elseif end end_try_catch end_unwind_protect endclassdef endfor "
+        "endfunction endif endmethods endparfor endproperties endswitch endwhile for function global if methods "
+        "otherwise parfor persistent properties return spmd switch try until unwind_protect unwind_protect_cleanup "
+        "while",
+    )
 )
 """Names that MATLAB and Octave keep for themselves."""
 SEARCH = """\

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.io import savemat
 
+from unbraid.export.comments import safe_name
 from unbraid.export.files import Options
 from unbraid.export.matlab import check_free
 from unbraid.export.portable import Portable, Univariate, as_portable
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.model import DecoupledModel
-from unbraid.runtime.text import clean_name
 from unbraid.version import __version__
 
 HEAD = 116
@@ -31,7 +31,7 @@ def write(model: DecoupledModel, options: Options) -> dict[str, bytes]:
     """The file."""
     check_free(options.name, set())
     buffer = BytesIO()
-    savemat(buffer, {options.name: model_struct(as_portable(model))}, oned_as="row")
+    savemat(buffer, {options.name: model_struct(as_portable(model))}, oned_as="row")  # type: ignore[arg-type]  # files will do
     head = f"MATLAB 5.0 MAT-file, written by unbraid {__version__}".encode("ascii")
     return {".mat": head.ljust(HEAD) + buffer.getvalue()[HEAD:]}
 
@@ -60,5 +60,5 @@ def function_fields(function: Univariate) -> tuple[object, ...]:
 
 
 def cell(names: tuple[str, ...]) -> npt.NDArray[np.object_]:
-    """Names as a cell array, without control characters, and not too long."""
-    return np.array([*map(clean_name, names), None], dtype=object)[:-1]
+    """Names as a cell array: of plain letters, because SciPy and Octave do not agree on how long others are."""
+    return np.array([*map(safe_name, names), None], dtype=object)[:-1]

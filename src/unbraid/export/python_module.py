@@ -1,4 +1,4 @@
-r"""Models as a Python module that needs NumPy and nothing else, and computes what unbraid computes, in the same order."""
+"""Models as a Python module that needs NumPy alone, and computes what unbraid computes, in the same order."""
 
 from __future__ import annotations
 
