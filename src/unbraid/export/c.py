@@ -28,7 +28,7 @@ static int find_piece(const $real *breaks, int count, $real u)
     int found = 0;
     while (count > 0) {
         int half = (count + 1) / 2;
-        found += u >= breaks[found + half - 1] ? half : 0;
+        found += half * (u >= breaks[found + half - 1]);
         count -= half;
     }
     return found;
