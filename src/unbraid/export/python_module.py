@@ -13,21 +13,32 @@ from unbraid.results.branches.expressions import Expression
 from unbraid.results.model import DecoupledModel
 
 BODY = '''\
+BLOCK = 8192
+"""Points that are evaluated at a time, so that what is needed on the way stays in the cache."""
+
+
 def values(X):
     """The values at X ({S}, {m}): ({S}, {n}); at a single point ({m},): ({n},)."""
-    inputs = W0 @ as_points(X).T
-    with np.errstate(all="ignore"):  # where a function has no value there is NaN
-        G = np.array([value(u) for (value, _), u in zip(FUNCTIONS, inputs)])
-    return (G.T @ W1.T + BIAS).reshape(np.shape(X)[:-1] + BIAS.shape)
+    points = as_points(X)
+    F = np.empty((len(points), {n}))
+    for start in range(0, len(points), BLOCK):
+        inputs = W0 @ points[start : start + BLOCK].T
+        with np.errstate(all="ignore"):  # where a function has no value there is NaN
+            G = np.array([value(u) for (value, _), u in zip(FUNCTIONS, inputs)])
+        F[start : start + BLOCK] = G.T @ W1.T + BIAS
+    return F.reshape(np.shape(X)[:-1] + ({n},))
 
 
 def jacobian(X):
     """The derivatives at X ({S}, {m}): ({S}, {n}, {m}); at a single point ({m},): ({n}, {m})."""
-    inputs = W0 @ as_points(X).T
-    with np.errstate(all="ignore"):
-        slopes = np.array([slope(u) for (_, slope), u in zip(FUNCTIONS, inputs)])
-    J = (W1 * slopes.T[:, None, :]) @ W0
-    return J.reshape(np.shape(X)[:-1] + J.shape[1:])
+    points = as_points(X)
+    J = np.empty((len(points), {n}, {m}))
+    for start in range(0, len(points), BLOCK):
+        inputs = W0 @ points[start : start + BLOCK].T
+        with np.errstate(all="ignore"):
+            slopes = np.array([slope(u) for (_, slope), u in zip(FUNCTIONS, inputs)])
+        J[start : start + BLOCK] = (W1 * slopes.T[:, None, :]) @ W0
+    return J.reshape(np.shape(X)[:-1] + ({n}, {m}))
 
 
 def as_points(X):
@@ -39,28 +50,40 @@ def as_points(X):
 '''
 SEARCH = '''\
 def piecewise(u, breaks, middle, rate, powers):
-    """Polynomials in t = (u - middle) rate between breaks, and their slopes, at u (S,); powers has the lowest first."""
-    piece = np.where(np.isnan(u), 0, np.searchsorted(breaks, u, side="right"))
-    t = (u - middle[piece]) * rate[piece]
-    far = np.isinf(t)
-    t_near = np.where(far, 0.0, t)
-    value, slope = powers[-1, piece], np.zeros(len(u))
+    """Polynomials in t = (u - middle) rate between breaks, at u (S,); powers has the lowest first."""
+    piece, t, near = locate(u, breaks, middle, rate)
+    value = powers[-1].take(piece)
     for p in range(len(powers) - 2, -1, -1):
-        slope = slope * t_near + value
-        value = value * t_near + powers[p, piece]
-    if far.any():
-        value[far], slope[far] = at_infinity(t[far], powers[:, piece[far]])
-    return value, slope * rate[piece]
+        value = value * near + powers[p].take(piece)
+    for s in np.flatnonzero(np.isinf(t)):  # the highest power that is there decides
+        p = highest(powers[:, piece[s]])
+        value[s] = powers[p, piece[s]] * t[s] ** p if p > 0 else np.nan
+    return value
 
 
-def at_infinity(t, powers):
-    """Values and slopes where t is infinite, by the highest power that is there."""
-    value, slope = np.full(len(t), np.nan), np.zeros(len(t))
-    for p in range(1, len(powers)):
-        there = powers[p] != 0.0
-        value[there] = powers[p, there] * t[there] ** p
-        slope[there] = p * powers[p, there] * t[there] ** (p - 1)
-    return value, slope
+def piecewise_slope(u, breaks, middle, rate, powers):
+    """Their derivatives with respect to u."""
+    piece, t, near = locate(u, breaks, middle, rate)
+    value, slope = powers[-1].take(piece), np.zeros(len(u))
+    for p in range(len(powers) - 2, -1, -1):
+        slope = slope * near + value
+        value = value * near + powers[p].take(piece)
+    for s in np.flatnonzero(np.isinf(t)):
+        p = highest(powers[:, piece[s]])
+        slope[s] = p * powers[p, piece[s]] * t[s] ** (p - 1) if p > 0 else 0.0
+    return slope * rate.take(piece)
+
+
+def locate(u, breaks, middle, rate):
+    """The pieces that u (S,) lie in, the first where u is not a number; t; and t with 0 where it is infinite."""
+    piece = np.where(np.isnan(u), 0, np.searchsorted(breaks, u, side="right"))
+    t = (u - middle.take(piece)) * rate.take(piece)
+    return piece, t, np.where(np.isinf(t), 0.0, t)
+
+
+def highest(powers):
+    """The highest power whose coefficient is not 0, or 0."""
+    return np.flatnonzero(powers).max(initial=0)
 '''
 HELPERS = {
     "constant": '''\
@@ -142,7 +165,7 @@ def function_text(j: int, function: Univariate, domain: tuple[float, float]) -> 
         tables = ("breaks", "middle", "rate", "powers")
         rows = ",\n".join(f'    "{one}": {table(getattr(function, one))}' for one in tables)
         before = f"{called.upper()} = {{\n{rows},\n}}\n\n\n"
-        value, slope = (f"return piecewise(u, **{called.upper()})[{k}]" for k in range(2))
+        value, slope = (f"return {one}(u, **{called.upper()})" for one in ("piecewise", "piecewise_slope"))
     else:
         before = ""
         value, slope = (f"return {formula_text(one)}" for one in (function.expression, function.slope))
