@@ -163,11 +163,11 @@ TIMED: dict[str, Callable[[ub.DecoupledModel, Path], Exported]] = {
 
 
 def fitted(basis: Basis, constraint: Constraint | None) -> ub.DecoupledModel | None:
-    """A model of few branches, fitted quickly; None where the basis carries no constraint."""
+    """A model of few branches; None where the basis carries no constraint."""
     if constraint is not None and basis.refusal() is not None:
         return None
     problem, truth = (ub.datasets.trig if constraint is None else ub.datasets.monotone)(S=300, rng=0)
-    return ub.decouple(problem, truth.rank, basis=basis, constraint=constraint, starts=2, rng=0).model
+    return ub.decouple(problem, truth.rank, basis=basis, constraint=constraint, starts=16, rng=0).model
 
 
 def exported(name: str, model: ub.DecoupledModel, folder: Path, formats: dict[str, Any]) -> Exported | None:
