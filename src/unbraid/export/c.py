@@ -15,7 +15,7 @@ from unbraid.export.comments import domain_text, heading, names_listed
 from unbraid.export.files import Options
 from unbraid.export.numerals import double, row_text, single
 from unbraid.export.portable import Portable, Univariate, as_portable
-from unbraid.export.spelling import Language, is_constant, kinds_in
+from unbraid.export.spelling import PIECES, Language, is_constant, needs_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import POWER, Expression
@@ -91,6 +91,7 @@ static $real piecewise_slope(const $real *breaks, int count, const $real *rows, 
 }
 """
 HELPERS = {
+    PIECES: SEARCH,
     POWER: """\
 static $real power($real t, int exponent)
 {
@@ -261,10 +262,8 @@ class Program:
     def source(self) -> str:
         """The file."""
         functions = self.model.functions
-        formulas = [part for one in functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
-        used = {kind for one in formulas for kind in kinds_in(one)}
-        needs_library = bool(used & {*LIBRARY, "logistic", "softplus"})
-        has_pieces = any(isinstance(one, Pieces) for one in functions)
+        needs = needs_of(functions)
+        needs_library = bool(needs & {*LIBRARY, "logistic", "softplus"})
         link = " -lm" if needs_library else ""
         lines = [
             *heading(self.model),
@@ -274,14 +273,12 @@ class Program:
             f"  cc program.c FILE.o{link}",
             f"where program.c includes the header beside this file and calls {self.name}_values(x, f).",
         ]
-        includes = ["#include <float.h>\n"] * has_pieces + ["#include <math.h>\n"] * needs_library
-        helpers = [self.filled(text) for kind, text in HELPERS.items() if kind in used]
+        includes = ["#include <float.h>\n"] * (PIECES in needs) + ["#include <math.h>\n"] * needs_library
         parts = [
             comment(lines),
             "".join(includes),
             self.filled(DECLARATIONS),
-            self.filled(SEARCH) if has_pieces else "",
-            *helpers,
+            *(self.filled(text) for kind, text in HELPERS.items() if kind in needs),
             *(self.function(j, one) for j, one in enumerate(functions)),
             self.body(),
         ]

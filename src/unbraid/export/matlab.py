@@ -9,7 +9,7 @@ from unbraid.export.comments import domain_text, heading, names_listed
 from unbraid.export.files import Options
 from unbraid.export.numerals import double, row_text
 from unbraid.export.portable import Portable, Univariate, as_portable
-from unbraid.export.spelling import Language, is_constant, kinds_in
+from unbraid.export.spelling import CONSTANT, PIECES, Language, is_constant, needs_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import Expression
@@ -57,7 +57,8 @@ function [value, slope] = piecewise(u, breaks, middle, rate, powers)
 end
 """
 HELPERS = {
-    "constant": """\
+    PIECES: SEARCH,
+    CONSTANT: """\
 function y = constant(u, number)
     y = number * ones(size(u));
     y(isnan(u)) = NaN;
@@ -146,13 +147,11 @@ def function_file(model: Portable, name: str) -> str:
         "Outputs:",
         *names_listed([f"f(.,{i + 1})" for i in range(model.n)], model.output_names),
     ]
-    formulas = [part for one in model.functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
-    used = {kind for one in formulas for kind in kinds_in(one)} | {"constant" for one in formulas if is_constant(one)}
+    needs = needs_of(model.functions)
     parts = [
         main_function(model, name, lines),
         *(function_text(j, one, model.domains[j]) for j, one in enumerate(model.functions)),
-        *([SEARCH] if any(isinstance(one, Pieces) for one in model.functions) else []),
-        *(text for kind, text in HELPERS.items() if kind in used),
+        *(text for kind, text in HELPERS.items() if kind in needs),
     ]
     return "\n".join(parts)
 

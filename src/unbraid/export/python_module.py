@@ -6,7 +6,7 @@ from unbraid.export.comments import domain_text, heading, names_listed
 from unbraid.export.files import Options
 from unbraid.export.numerals import double, row_text
 from unbraid.export.portable import Portable, Univariate, as_portable
-from unbraid.export.spelling import Language, is_constant, kinds_in
+from unbraid.export.spelling import CONSTANT, PIECES, Language, is_constant, needs_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import Expression
@@ -86,7 +86,8 @@ def highest(powers):
     return np.flatnonzero(powers).max(initial=0)
 '''
 HELPERS = {
-    "constant": '''\
+    PIECES: SEARCH,
+    CONSTANT: '''\
 def constant(u, number):
     """A number, but not where u is none."""
     return np.where(np.isnan(u), np.nan, number)
@@ -142,14 +143,12 @@ def module_text(model: Portable) -> str:
         "Outputs:",
         *names_listed([f"f{i + 1}" for i in range(model.n)], model.output_names),
     ]
-    formulas = [part for one in model.functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
-    used = {kind for one in formulas for kind in kinds_in(one)} | {"constant" for one in formulas if is_constant(one)}
+    needs = needs_of(model.functions)
     pairs = ", ".join(f"(g{j + 1}, g{j + 1}_slope)" for j in range(model.rank))
     matrices = [f"W0 = {table(model.W0)}", f"W1 = {table(model.W1)}", f"BIAS = {table(model.bias)}"]
     parts = [
         BODY.format(S="S", m=model.m, n=model.n),
-        *([SEARCH] if any(isinstance(one, Pieces) for one in model.functions) else []),
-        *(text for kind, text in HELPERS.items() if kind in used),
+        *(text for kind, text in HELPERS.items() if kind in needs),
         *(function_text(j, one, model.domains[j]) for j, one in enumerate(model.functions)),
         f"FUNCTIONS = [{pairs}]\n",
     ]

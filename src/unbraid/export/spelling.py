@@ -5,13 +5,18 @@ Sums and products are formed in the order of the tree, so that they round as unb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from unbraid.export.portable import Univariate
+from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import NUMBER, POWER, PRODUCT, SUM, VARIABLE, Expression
 
 TERM, FACTOR, RAISED, ATOM = range(4)
 """How strongly a text holds together: a sum, a product, a power, a name or a call."""
+
+PIECES, CONSTANT = "pieces", "constant"
+"""What programs need beside the kinds of expressions: a search for pieces, numbers that are NaN where u is."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,14 @@ def kinds_in(expression: Expression) -> Iterator[str]:
 def is_constant(expression: Expression) -> bool:
     """Whether an expression does not see its variable."""
     return VARIABLE not in kinds_in(expression)
+
+
+def needs_of(functions: Sequence[Univariate]) -> set[str]:
+    """What a program needs to evaluate functions and their slopes: kinds of expressions, `PIECES`, `CONSTANT`."""
+    formulas = [part for one in functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
+    needs = {kind for one in formulas for kind in kinds_in(one)}
+    if any(map(is_constant, formulas)):
+        needs.add(CONSTANT)
+    if any(isinstance(one, Pieces) for one in functions):
+        needs.add(PIECES)
+    return needs
