@@ -17,7 +17,7 @@ from unbraid.cli import app
 from unbraid.cli import demo as demo_module
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
-from unbraid.report import templates as packages
+from unbraid.report import templates
 
 
 def test_version() -> None:
@@ -184,7 +184,7 @@ def test_demo_prints_a_table_and_draws_a_picture(folder: Path) -> None:
 
 
 def test_demo_without_matplotlib_says_so_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
+    monkeypatch.setattr(templates, "find_spec", lambda name: None)
     monkeypatch.delattr(demo_module, "decouple")
     assert 'pip install -e ".[report]"' in refusal(run("demo"))
     assert not (folder / "unbraid-demo").exists()

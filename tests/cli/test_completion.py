@@ -13,8 +13,8 @@ from click.shell_completion import BashComplete, CompletionItem
 from click.testing import CliRunner
 
 from unbraid.cli import COMPLETION_VARIABLE, SHELLS, app
-from unbraid.cli.bases import BASIS_CHOICES
 from unbraid.cli.fit import METHODS
+from unbraid.cli.options.bases import BASIS_CHOICES
 from unbraid.studies.comparison.entries import contenders, systems
 
 
@@ -61,6 +61,7 @@ def test_options_and_their_values_are_offered(line: str, expected: list[str]) ->
         ("predict mod", "file"),
         ("predict model.npz poi", "file"),
         ("inspect mod", "file"),
+        ("export model.npz -o mod", "file"),
         ("demo -o pic", "file"),
         ("compare -o fol", "dir"),
         ("reproduce all -o fol", "dir"),

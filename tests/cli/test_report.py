@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import unbraid as ub
 from unbraid.cli import app
 from unbraid.cli import fit as fit_module
-from unbraid.report import templates as packages
+from unbraid.report import templates
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_missing_package_is_told_before_any_work(folder: Path, words: str, mon
     def missing(name: str) -> Any:
         return None
 
-    monkeypatch.setattr(packages, "find_spec", missing)
+    monkeypatch.setattr(templates, "find_spec", missing)
     monkeypatch.delattr(fit_module, "decouple")
     before = files(folder)
     done = run(*words.split())

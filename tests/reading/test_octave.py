@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import unbraid as ub
+from outside_programs import needs_octave, octave
 from sample_files import samples_last
 from unbraid.cli import app
 from unbraid.kernels.arrays import Array
 from unbraid.reading import read_problem
 
-OCTAVE = shutil.which("octave-cli") or shutil.which("octave")
-REQUIRED = os.environ.get("UNBRAID_REQUIRE_OCTAVE") == "1"
-pytestmark = pytest.mark.skipif(not REQUIRED and OCTAVE is None, reason="octave is not installed (Debian: octave)")
+pytestmark = needs_octave
 EXACT = 1e-15
 FORMATS = {"text.mat": "-text", "text.txt": "-text", "seven.mat": "-v7", "six.mat": "-v6", "five.h5": "-hdf5"}
 SAMPLES = """
@@ -36,15 +32,6 @@ data.train.X = X; data.train.F = F; data.train.J = J;
 data.note = 'a text'; data.all = {X, 'cell'}; data.f = @(x) x + S;
 """
 """X (3, S), F (2, S) and J (2, 3, S), and the same in a struct."""
-
-
-def octave(script: str, folder: Path) -> str:
-    """What Octave prints when it runs a script in a folder."""
-    assert OCTAVE is not None, "octave is not installed: apt-get install octave"
-    command = [OCTAVE, "--quiet", "--no-gui", "--no-init-file", "--no-history", "--eval", script]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def numbers_in_octave(file: str, name: str, folder: Path) -> Array:

@@ -14,7 +14,7 @@ import unbraid as ub
 from report_pages import written
 from unbraid.errors import DataError, FileError, MissingDependencyError, SettingError
 from unbraid.fitting.request import Request
-from unbraid.report import templates as packages
+from unbraid.report import templates
 from unbraid.report.repeat import call, method_code
 
 
@@ -87,7 +87,7 @@ def test_a_truth_of_another_rank_is_refused(found: tuple[ub.Fit, ub.DecoupledMod
 def test_a_missing_package_is_named_with_what_to_install(
     found: tuple[ub.Fit, ub.DecoupledModel], missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == missing else True)
+    monkeypatch.setattr(templates, "find_spec", lambda name: None if name == missing else True)
     with pytest.raises(MissingDependencyError, match=rf'{missing}.*pip install -e "\.\[report\]"'):
         found[0].report(tmp_path / "report.html")
     assert found[0]._repr_html_() is None

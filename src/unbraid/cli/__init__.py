@@ -12,7 +12,7 @@ import sys
 import click
 from click.shell_completion import get_completion_class
 
-from unbraid.cli import compare, demo, fit, inspect, look, predict, report, reproduce
+from unbraid.cli import compare, demo, export, fit, formulas, inspect, look, predict, report, reproduce
 from unbraid.cli.errors import SentenceGroup
 from unbraid.version import __version__
 
@@ -55,9 +55,7 @@ class FrontPage(SentenceGroup):
 @click.version_option(__version__, prog_name="unbraid", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context) -> None:
-    """Pull a multivariate function apart into univariate strands: from samples of f, find W0, W1 and curves g with
-    f(x) = W1 g(W0 x) + bias, nearly.
-    """
+    """From samples of f, find W0, W1, curves g: f(x) = W1 g(W0 x) + bias, nearly."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -72,7 +70,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
 
 
-for module in (demo, look, fit, report, inspect, predict, compare, reproduce):
+for module in (demo, look, fit, report, inspect, formulas, predict, export, compare, reproduce):
     app.add_command(module.command)
 app.add_command(completion)
 

@@ -12,11 +12,11 @@ import click
 from unbraid import methods
 from unbraid.bases.constraints import CONSTRAINTS, Constraint
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.bases import basis_options, choose_basis
 from unbraid.cli.cells import scheduler_option, this_command
-from unbraid.cli.data import OUTPUT_ENDING, ask_for_outputs, check_output, named_files, sample_options
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
 from unbraid.cli.look import say_look
+from unbraid.cli.options.bases import basis_options, choose_basis
+from unbraid.cli.options.data import OUTPUT_ENDING, ask_for_outputs, check_output, named_files, sample_options
 from unbraid.cli.output import (
     error_columns,
     error_rows,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from unbraid.cli.data import ask_for_outputs, sample_options
 from unbraid.cli.errors import in_options
+from unbraid.cli.options.data import ask_for_outputs, sample_options
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.data.looking.look import Look

@@ -8,8 +8,8 @@ import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.data import check_apart, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.errors import file_is_there, in_options
+from unbraid.cli.options.data import check_apart, layout_asked_for, layout_options, named_files, names_option
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array, blocks

@@ -9,8 +9,8 @@ import click
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
-from unbraid.cli.data import check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.errors import file_is_there, in_options
+from unbraid.cli.options.data import check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
