@@ -53,8 +53,9 @@ def formula_branch(form: str) -> FormulaBranch:
     """A branch of a form, regular where `inside` and `outside` have points."""
     if FORMS[form].h is None:
         return FormulaBranch(Formula.of(form, (0.7, -1.3, 0.4, 0.2, -0.1, 0.05)[: FORMS[form].count]), (-1.0, 1.0))
-    c = 0.0 if form == "exponential" else 7.0 if form in SINGULAR else 0.3
-    return FormulaBranch(Formula.of(form, (1.3, 0.8, c, -0.4)), (-1.0, 1.0))
+    shape = FORMS[form].shape
+    c = 0.0 if shape == "exponential" else 7.0 if shape in SINGULAR else 0.3
+    return FormulaBranch(Formula.of(form, (1.3, 0.8, c, -0.4, 0.6)[: FORMS[form].count]), (-1.0, 1.0))
 
 
 def scipy_splines(rng: np.random.Generator) -> list[list[object]]:

@@ -21,7 +21,6 @@ Examples:
   unbraid demo
   unbraid fit samples.npz --rank auto -o model.npz
   unbraid predict model.npz points.npz -o values.npz
-
 See COMMAND --help, docs/command_line.md. Codes: 2 refused, 130 interrupted.
 """
 """A screen has 24 lines, and this help with the command that asks for it fits."""
