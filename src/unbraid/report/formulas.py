@@ -9,6 +9,7 @@ from unbraid.report.subject import Subject
 from unbraid.report.words import listed_words
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.branches.words import formula_lines
+from unbraid.results.model import DecoupledModel
 
 MOST_BRANCHES, MOST_SAMPLES, MOST_LINES = 6, 20_000, 12
 """So many branches, samples and outputs a page looks for formulas of; a function does where there are more."""
@@ -24,22 +25,24 @@ class InFormulas:
 
 def in_formulas(subject: Subject) -> InFormulas | None:
     """The formulas of the model, where it has any, or of its fit, where these are found; None where that takes long."""
-    sizes = subject.problem.X.std(axis=0)
-    named = subject.model.changed(input_names=subject.problem.input_names, output_names=subject.problem.output_names)
     if any(isinstance(branch, FormulaBranch) for branch in subject.model.branches):
-        return InFormulas(
-            "Branches of this model are closed forms.", tuple(formula_lines(named, 3, sizes)[:MOST_LINES])
-        )
+        lines = named_lines(subject, subject.model)[:MOST_LINES]
+        return InFormulas("Branches of this model are closed forms.", tuple(lines))
     fit = subject.fit
     few = len(subject.carrying) <= MOST_BRANCHES and subject.model.n <= MOST_LINES and subject.whole.S <= MOST_SAMPLES
     if fit is None or not subject.own or not few:
         return None
     found = formulas(fit, subject.whole)
-    with_form = [one for one in found if one.best is not None]
-    if not with_form:
+    if all(one.best is None for one in found):
         return InFormulas("No branch is one of the closed forms that are tried, within what the data leave open.", ())
-    named = found.model.changed(input_names=named.input_names, output_names=named.output_names, encoding=None)
-    return InFormulas(form_words(found.branches), tuple(formula_lines(named, 3, sizes)))
+    return InFormulas(form_words(found.branches), tuple(named_lines(subject, found.model)))
+
+
+def named_lines(subject: Subject, model: DecoupledModel) -> list[str]:
+    """The formulas of a model with the names that the samples have, inputs that add nothing left out."""
+    samples = subject.problem
+    named = model.changed(input_names=samples.input_names, output_names=samples.output_names, encoding=None)
+    return formula_lines(named, 3, samples.X.std(axis=0))
 
 
 def form_words(found: tuple[BranchFormulas, ...]) -> str:
