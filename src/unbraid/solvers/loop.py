@@ -57,7 +57,7 @@ class Rules:
     in_time: bool = False
 
 
-TO_THE_END = Rules(1e-3, 2, at_rest=True)
+TO_THE_END = Rules(1e-3, 1, at_rest=True)
 """Where the race is the end: what is still to be gained is not worth waiting for."""
 ROUGHLY = Rules(5e-3, 1, at_rest=False)
 """Where the winner goes on, in another basis."""
