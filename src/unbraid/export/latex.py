@@ -65,6 +65,7 @@ class LatexNotation(Notation):
         "logarithm": r"\log\left({}\right)",
         "exponential": r"\exp\left({}\right)",
         "sine": r"\sin\left({}\right)",
+        "cosine": r"\cos\left({}\right)",
         "tanh": r"\tanh\left({}\right)",
         "logistic": r"\operatorname{{logistic}}\left({}\right)",
         "arctangent": r"\arctan\left({}\right)",

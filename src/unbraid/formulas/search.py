@@ -13,14 +13,14 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.formulas.reoptimise import defined_objective, reoptimise
 from unbraid.formulas.replacing import ROUGHLY, Place
 from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
-from unbraid.formulas.starts import first_guesses
+from unbraid.formulas.starts import KINKED, Curve, first_guesses
 from unbraid.formulas.tidy import tidied
 from unbraid.inference.importance.without import fewer_samples, held_out_error
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import FORMS, Form, Formula
+from unbraid.results.branches.forms import FORMS, B, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
@@ -37,8 +37,12 @@ HOPELESS, GUESSES = 35.0, 40
 """Deviation from a curve, in %, beyond which a first guess is left, and how many are improved."""
 FINALISTS = 8
 """Forms that are looked at more closely."""
-LISTED, FARTHEST = 6, 20.0
-"""Candidates of a branch that are kept, and the mean deviation in % up to which they are."""
+LISTED, FARTHEST, NOWHERE = 6, 20.0, 300.0
+"""Candidates of a branch that are kept; the mean deviation in % up to which they are, and beyond which none is."""
+SHIFTS = (0.0, 0.005, -0.005, 0.015, -0.015, 0.04, -0.04)
+"""Shares of the range by which kinks are moved in search of a better place."""
+STEEP = 60.0
+"""Steepness, in halves of the range, from which on a softplus is a rectifier."""
 FOLLOWING = 4
 """Steps in which a model follows a form that was put in place of a curve, before its held-out error is told."""
 ROUNDS = 3
@@ -50,7 +54,7 @@ WORSE = 1.1
 def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> Formulas:
     r"""Closed forms for the branches of a fit: those that describe each within its uncertainty, the best first.
 
-    Tried are constants and lines, powers, polynomials of low degree, |u|, square root, 1/u, exp, log, sin, tanh (of
+    Tried are constants and lines, powers, polynomials of low degree, abs, square root, 1/u, exp, log, sin, tanh (of
     which the logistic function is one), atan, Gaussian, softplus, rectifier, saturation and dead zone, each as
     a h(b u + c) + d, most of them also with a line beside. Data judge them: what is left of the samples with a form in
     place of the curve, all other unknowns following. Where no form is within the curve's uncertainty, it stays a curve.
@@ -213,19 +217,51 @@ def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
         if left < roughly.get(guess.form.name, (guess, np.inf))[1]:
             roughly[guess.form.name] = formula, left
     best = sorted(roughly.values(), key=lambda one: place.score(one[1], one[0].form.size))
-    found = [place.improve(formula) for formula, _ in best[:FINALISTS]]
-    found.sort(key=lambda one: place.score(one[1], one[0].form.size))
+    finals = [one for formula, _ in best[:FINALISTS] for one in finalists(place, formula)]
+    found = sorted(finals, key=lambda one: place.score(one[1], one[0].form.size))
     least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for one, left in found)])
     noise = (least + place.floor) / place.spare
     result: list[Candidate] = []
     for formula, left in found:
         more = max(max(freedom, place.freedom) - formula.form.size, 1.0)
-        within = float(fdtrc(more, place.spare, (left - least) / more / noise)) > CHANCE
-        formula = place.levelled(formula)
+        formula = place.levelled(formula).without_turns()
         mean, largest = place.deviations(formula)
+        chance = float(fdtrc(more, place.spare, (left - least) / more / noise))
+        within = chance > CHANCE and mean <= NOWHERE
         if (within or mean <= FARTHEST) and not any(contains(formula.form, one.formula.form) for one in result):
             result.append(Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size)))
     return tuple(result[:LISTED])
+
+
+def finalists(place: Place, formula: Formula) -> list[tuple[Formula, float]]:
+    """A formula after all its steps; with kinks, the best of several that have them elsewhere.
+
+    What is left falls by leaps when a kink passes a sample, and steps do not leap. A softplus that is as steep as a
+    kink gives way to the rectifier that it is.
+    """
+    plain = as_rectifier(formula, place.curve)
+    if plain.form.shape not in KINKED:
+        return [place.improve(plain)]
+    length = 2.0 * place.curve.frame[1] * abs(plain.parameters[B])
+    tried = [place.improve(moved(plain, shift * length), *ROUGHLY) for shift in SHIFTS]
+    return [place.improve(min(tried, key=lambda one: one[1])[0])]
+
+
+def as_rectifier(formula: Formula, curve: Curve) -> Formula:
+    """A softplus whose bend lies between two samples as a rectifier, or |u| and a line; others as they are."""
+    a, b, c, d, *line = (*formula.parameters, 0.0, 0.0, 0.0, 0.0)[: max(4, len(formula.parameters))]
+    if formula.form.shape != "softplus" or abs(b) * curve.frame[1] < STEEP:
+        return formula
+    size, sign = a * abs(b), float(np.sign(b))
+    if not line:
+        return Formula.of("rectifier", (size, sign, c / abs(b), d))
+    return Formula.of("absolute value and line", (0.5 * size, 1.0, c / b, d + 0.5 * a * c, line[0] + 0.5 * a * b))
+
+
+def moved(formula: Formula, by: float) -> Formula:
+    """A shape with another c."""
+    a, b, c, *rest = formula.parameters
+    return Formula(formula.form, (a, b, c + by, *rest))
 
 
 def contains(form: Form, simpler: Form) -> bool:

@@ -10,15 +10,18 @@ from unbraid.results.branches.forms import D, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.model import DecoupledModel
 
+ROUNDING = 1e-12
+"""Share of others below which a number is nothing but rounding."""
+
 
 def tidied(model: DecoupledModel) -> DecoupledModel:
-    """The same function: constants of formulas go to the bias, and angles of sines are between -π / 2 and π / 2."""
+    """The same function: constants of formulas go to the bias, angles of sines are small, what is rounding is zero."""
     branches, bias = list(model.branches), model.bias.copy()
     for j, branch in enumerate(branches):
         if not isinstance(branch, FormulaBranch):
             continue
         formula, constant = without_constant(branch.formula)
-        branches[j] = FormulaBranch(with_small_angle(formula), branch.domain)
+        branches[j] = FormulaBranch(without_rounding(formula.without_turns(), branch.domain), branch.domain)
         bias += model.W1[:, j] * constant
     return model.changed(branches=branches, bias=bias)
 
@@ -31,13 +34,14 @@ def without_constant(formula: Formula) -> tuple[Formula, float]:
     return replace(formula, parameters=tuple(parameters)), constant
 
 
-def with_small_angle(formula: Formula) -> Formula:
-    """A sine of positive frequency and a small angle; other formulas as they are."""
-    if formula.form.shape != "sine":
-        return formula
-    a, b, c, *rest = formula.parameters
-    a, b, c = (a, b, c) if b > 0.0 else (-a, -b, -c)
-    angle = float(np.angle(np.exp(1j * c)))
-    if abs(angle) > 0.5 * np.pi:
-        a, angle = -a, angle - np.pi * np.sign(angle)
-    return replace(formula, parameters=(a, b, angle, *rest))
+def without_rounding(formula: Formula, domain: tuple[float, float]) -> Formula:
+    """A formula without numbers that are nothing but rounding: shifts, lines, powers of u."""
+    reach = float(np.abs(domain).max())
+    if formula.form.h is None:
+        sizes = np.abs(formula.parameters) * reach ** np.arange(formula.form.size)
+        kept = np.where(sizes > ROUNDING * sizes.max(initial=0.0), formula.parameters, 0.0)
+        return replace(formula, parameters=tuple(map(float, kept)))
+    a, b, c, d, *line = formula.parameters
+    shift = c if abs(c) > ROUNDING * max(abs(b) * reach, 1.0) else 0.0
+    lines = [e if abs(e) * reach > ROUNDING * abs(a) else 0.0 for e in line]
+    return replace(formula, parameters=(a, b, shift, d, *lines))

@@ -201,11 +201,13 @@ class Formula:
         return Formula(self.form, tuple(parameters))
 
     def without_turns(self) -> Formula:
-        """The same formula, a sine without whole turns in its argument: of those, few digits leave nothing."""
+        """The same function, a sine with b > 0 and c from -π/4 to 3π/4: near 0 for sines, near π/2 for cosines."""
         if self.form.shape != "sine":
             return self
         a, b, c, *rest = self.parameters
-        return Formula(self.form, (a, b, c - 2.0 * np.pi * round(c / (2.0 * np.pi)), *rest))
+        a, b, c = (a, b, c) if b > 0.0 else (-a, -b, -c)
+        half_turns = round((c - 0.25 * np.pi) / np.pi)
+        return Formula(self.form, (-a if half_turns % 2 else a, b, c - np.pi * half_turns, *rest))
 
     def shifted(self, by: float) -> Formula:
         """The formula of g(u - by)."""

@@ -33,7 +33,12 @@ POWER, CURVE = "power", "curve"
 """The functions that are no form: a whole power, and a branch that is no formula."""
 EXPONENTS = {"square": 2, "cube": 3, "fourth power": 4}
 """Forms that are whole powers."""
-EVEN, ODD = {"absolute value", "Gaussian"}, {"sine", "tanh", "arctangent", "saturation", "dead zone", "reciprocal"}
+COSINE = "cosine"
+"""A sine whose angle is a right one."""
+EVEN, ODD = (
+    {"absolute value", "Gaussian", COSINE},
+    {"sine", "tanh", "arctangent", "saturation", "dead zone", "reciprocal"},
+)
 """Functions whose argument can change its sign, ODD ones together with the factor; powers are one or the other."""
 GRID = 65
 """Points of a domain over which it is seen how much a term varies."""
@@ -178,6 +183,8 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
     seen = span_and_level(branch.domain, Formula(form, (a, b, c, *[0.0] * (form.count - 3))))
     c = c if abs(c) > rounding.share * unit_of(form, abs(b), branch.domain) else 0.0
     function = POWER if form.shape in EXPONENTS else form.shape
+    if form.shape == "sine" and abs(c - 0.5 * np.pi) < rounding.share:  # angles are from -π/4 to 3π/4
+        function, c = COSINE, 0.0
     yield Part(Term(a, function, Affine(b * w, c), EXPONENTS.get(form.shape, 0)), Affine(none.coefficients, d), *seen)
 
 

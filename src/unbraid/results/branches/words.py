@@ -49,6 +49,7 @@ class Notation:
         "logarithm": "log({})",
         "exponential": "exp({})",
         "sine": "sin({})",
+        "cosine": "cos({})",
         "tanh": "tanh({})",
         "logistic": "logistic({})",
         "arctangent": "atan({})",
