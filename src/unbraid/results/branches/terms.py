@@ -40,6 +40,8 @@ EVEN, ODD = (
     {"sine", "tanh", "arctangent", "saturation", "dead zone", "reciprocal"},
 )
 """Functions whose argument can change its sign, ODD ones together with the factor; powers are one or the other."""
+LARGEST_SHIFT = 20.0
+"""A shift in an exponential up to which it goes into the factor."""
 GRID = 65
 """Points of a domain over which it is seen how much a term varies."""
 UNKNOWN_SIZES = 0.01
@@ -180,6 +182,8 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
     if a == 0.0:
         yield Part(None, Affine(none.coefficients, d), 0.0, 0.0)
         return
+    if form.shape == "exponential" and abs(c) < LARGEST_SHIFT:  # a exp(b u + c) = (a exp(c)) exp(b u)
+        a, c = a * float(np.exp(c)), 0.0
     seen = span_and_level(branch.domain, Formula(form, (a, b, c, *[0.0] * (form.count - 3))))
     c = c if abs(c) > rounding.share * unit_of(form, abs(b), branch.domain) else 0.0
     function = POWER if form.shape in EXPONENTS else form.shape
