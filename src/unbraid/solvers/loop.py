@@ -22,9 +22,9 @@ from unbraid.solvers.iterates import Iterates, Measure, Run, Solver
 
 LAP = 10
 """Sweeps between two looks at a race."""
-CATCHING_UP = 10
+CATCHING_UP = 6
 """A start that would not catch up with the best one in so many laps, at the pace of the last, is out of the race."""
-PATIENCE, MAY_BE_EXACT = 10.0, 1e-4
+PATIENCE, MAY_BE_EXACT = 10.0, 3e-5
 """How many times as many laps there are at most, the more the further the best relative objective is below the second:
 exact solutions may come late, after a plateau."""
 JOINED_ANGLE, JOINED_OBJECTIVE = 2.0, 0.01
