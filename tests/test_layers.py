@@ -31,7 +31,7 @@ HOUSE = (
     "fitting",
     "selection",
     "judging",
-    "formulas",
+    "closed",
     "decouple estimator sample",
     "networks",
     "plots",
@@ -54,7 +54,7 @@ DOORS = {
     ): "people look for fit.uncertainty() on the fit; a bootstrap fits again",
     (
         "unbraid.results.fit",
-        "unbraid.formulas",
+        "unbraid.closed",
     ): "people look for fit.with_formulas() on the fit",
     (
         "unbraid.results.model",

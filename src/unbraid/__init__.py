@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from unbraid import datasets, methods, metrics, networks, plots
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
+from unbraid.closed import Formulas, formulas
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
-from unbraid.formulas import Formulas, formulas
 from unbraid.inference.importance.result import Importance
 from unbraid.judging.diagnostics import Diagnostics, diagnose
 from unbraid.judging.importance import importance

@@ -10,7 +10,7 @@ import click
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.options.data import check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.output import json_option, print_table, say, say_document
-from unbraid.formulas import BranchFormulas, Candidate, Formulas, formulas
+from unbraid.closed import BranchFormulas, Candidate, Formulas, formulas
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
 from unbraid.results.branches.words import formula_lines

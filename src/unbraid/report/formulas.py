@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unbraid.formulas import BranchFormulas, formulas
+from unbraid.closed import BranchFormulas, formulas
 from unbraid.report.subject import Subject
 from unbraid.report.words import listed_words
 from unbraid.results.branches.formula import FormulaBranch

@@ -239,7 +239,7 @@ class Fit:
         >>> bool(abs(model([[5.0, -4.0]]) - truth([[5.0, -4.0]])).max() < 1e-4)  # far outside of the samples
         True
         """
-        from unbraid.formulas import with_formulas
+        from unbraid.closed import with_formulas
 
         return with_formulas(self, threshold, problem)
 

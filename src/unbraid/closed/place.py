@@ -18,7 +18,7 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.formulas.starts import POINTS, Curve
+from unbraid.closed.starts import POINTS, Curve
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import fdtrc
 
+from unbraid.closed.place import ROUGHLY, Place
+from unbraid.closed.reoptimise import defined_objective, reoptimise
+from unbraid.closed.result import BranchFormulas, Candidate, Formulas
+from unbraid.closed.starts import KINKED, Curve, first_guesses
+from unbraid.closed.tidy import tidied
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
-from unbraid.formulas.reoptimise import defined_objective, reoptimise
-from unbraid.formulas.replacing import ROUGHLY, Place
-from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
-from unbraid.formulas.starts import KINKED, Curve, first_guesses
-from unbraid.formulas.tidy import tidied
 from unbraid.inference.importance.without import fewer_samples, held_out_error
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns

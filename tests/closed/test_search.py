@@ -5,8 +5,8 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import unbraid as ub
+from unbraid.closed import Formulas
 from unbraid.errors import DataError, SettingError
-from unbraid.formulas import Formulas
 from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.formula import FormulaBranch
 

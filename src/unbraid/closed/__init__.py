@@ -3,8 +3,8 @@
 May import `judging` and what lies below.
 """
 
-from unbraid.formulas.replace_branches import with_formulas
-from unbraid.formulas.result import BranchFormulas, Candidate, Formulas
-from unbraid.formulas.search import formulas
+from unbraid.closed.in_place import with_formulas
+from unbraid.closed.result import BranchFormulas, Candidate, Formulas
+from unbraid.closed.search import formulas
 
 __all__ = ["BranchFormulas", "Candidate", "Formulas", "formulas", "with_formulas"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from unbraid.closed.reoptimise import reoptimise
+from unbraid.closed.search import formulas, with_domains
+from unbraid.closed.tidy import tidied
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError, shown
-from unbraid.formulas.reoptimise import reoptimise
-from unbraid.formulas.search import formulas, with_domains
-from unbraid.formulas.tidy import tidied
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.fit import Fit, given_problem

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from unbraid.formulas.replacing import Place
-from unbraid.formulas.starts import Curve, first_guesses
+from unbraid.closed.place import Place
+from unbraid.closed.starts import Curve, first_guesses
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array
