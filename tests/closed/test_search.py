@@ -52,9 +52,24 @@ def test_the_forms_of_f_trig_are_found(found: Formulas) -> None:
 
 def test_it_prints_formulas_with_what_is_lost(found: Formulas) -> None:
     text = repr(found)
-    assert text.count("sin(") >= 3
+    assert text.count("sin(") + text.count("cos(") >= 3
     assert "sine and line" in text
-    assert "held-out error" in text
+    assert "error on new points" in text
+
+
+def test_noise_is_a_constant_and_a_model_that_leaves_much_is_told() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 3))
+    [noise] = ub.formulas(ub.decouple(ub.Problem(X, rng.standard_normal(200)), 1, starts=2, rng=0))
+    assert noise.best is None or noise.best.formula.form.name in ("constant", "line")
+    both = np.stack([np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2, np.exp(X[:, 2])], axis=1)
+    found = ub.formulas(ub.decouple(ub.Problem(X, both), 1, starts=2, rng=0))
+    assert found.doubt is not None
+    assert "more branches may be needed" in repr(found)
+
+
+def test_branches_that_cannot_be_seen_say_why() -> None:
+    assert "has no range to be seen on" in repr(ub.formulas(ub.datasets.trig(S=4, rng=0)[1]))
 
 
 def test_a_model_of_formulas_is_right_far_outside_of_the_samples(fit: ub.Fit) -> None:
@@ -138,7 +153,7 @@ def test_what_is_neither_a_fit_nor_a_model_is_refused(fit: ub.Fit) -> None:
         ub.formulas("model.npz")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="threshold must be a number of percents"):
         fit.with_formulas(threshold=-1.0)
-    with pytest.raises(DataError, match="samples for DecoupledModel"):
+    with pytest.raises(DataError, match="must have the 2 inputs and 2 outputs of the model"):
         ub.formulas(fit.model, ub.Problem(np.zeros((4, 5)), np.zeros((4, 2))))
     with pytest.raises(DataError, match="does not remember"):
         ub.formulas(fit.without_problem())

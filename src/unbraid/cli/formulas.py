@@ -11,6 +11,7 @@ from unbraid.cli.bars import progress_bar
 from unbraid.cli.options.data import check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.closed import BranchFormulas, Candidate, Formulas, formulas
+from unbraid.export import ENDINGS, export_model
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
 from unbraid.results.branches.words import formula_lines
@@ -29,7 +30,12 @@ Examples:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path), required=False)
 @sample_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the model with formulas goes.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where the model with formulas goes: .npz, .json, or another ending of `unbraid export`.",
+)
 @json_option
 def command(model: Path, data: Path | None, columns: Columns, output: Path | None, as_json: bool) -> None:
     """Find closed forms (sin, exp, tanh, powers, ...) for the branches of MODEL, the best first.
@@ -46,15 +52,19 @@ def command(model: Path, data: Path | None, columns: Columns, output: Path | Non
         if data is not None:
             problem = read_samples(data, columns_of_model(loaded, data, columns), callback).problem
         found = formulas(loaded, problem)
-    if output is not None:
+    if output is not None and output.suffix.lower() in ENDINGS:
+        export_model(found.model, output)
+    elif output is not None:
         found.model.save(output)
     if as_json:
         say_document(document(found, model, output))
         return
     rows = [row for one in found for row in branch_rows(one)]
-    print_table("Closed forms in u = w0·x, % of a curve's spread", ("branch", "form", "g(u)", "mean %", "most %"), rows)
+    print_table("Closed forms in u = w0·x, % of a curve's spread", ("branch", "form", "g(u)", "off %", "most %"), rows)
     for line in formula_lines(found.model):
         say(line)
+    if found.doubt is not None:
+        say(f"But {found.doubt}")
     if output is not None:
         say(f"Model:  {output}")
 
@@ -66,7 +76,7 @@ def branch_rows(found: BranchFormulas) -> list[tuple[str, ...]]:
     if within:
         return [form_row(name if i == 0 else "", one) for i, one in enumerate(within[:SHOWN])]
     nearest = [form_row("", one, "nearest: ") for one in found.candidates[:1]]
-    return [(name, "stays a curve" if found.candidates else "carries nothing", "", "", ""), *nearest]
+    return [(name, found.unseen or "stays a curve", "", "", ""), *nearest]
 
 
 def form_row(name: str, one: Candidate, before: str = "") -> tuple[str, ...]:
@@ -81,6 +91,7 @@ def document(found: Formulas, model: Path, output: Path | None) -> dict[str, Any
         "model": model,
         "output": output,
         "judged_by_data": found.from_data,
+        "doubt": found.doubt,
         "formulas": formula_lines(found.model),
         "branches": branches,
     }

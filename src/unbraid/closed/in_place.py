@@ -19,7 +19,8 @@ from unbraid.runtime.process import single_blas_thread
 
 def with_formulas(fit: Fit, threshold: float | None = None, problem: Problem | None = None) -> DecoupledModel:
     """The model of a fit with formulas for those branches that have one, re-optimised; the others stay curves."""
-    if threshold is not None and not (isinstance(threshold, int | float) and 0.0 <= threshold < np.inf):
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (number and 0.0 <= threshold < np.inf):
         raise SettingError(f"threshold must be a number of percents from 0, or None, got {shown(threshold)}.")
     given, found = given_problem(fit, problem), formulas(fit, problem)
     chosen = {one.branch: form.formula for one in found if (form := one.chosen(threshold)) is not None}

@@ -159,6 +159,11 @@ class Place:
         values = fitted.branches[j](X @ fitted.W0[j]) * (lengths[0] / max(lengths[1], np.finfo(float).tiny))
         return replace(self, curve=Curve.at(X @ model.W0[j], values))
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The range of the inputs."""
+        return float(self.u.min()), float(self.u.max())
+
     def levelled(self, formula: Formula) -> Formula:
         """The formula with the constant that brings it nearest to the curve: data leave it open."""
         off = float(self.curve.weights @ (self.curve.g - formula(self.curve.u)))

@@ -56,10 +56,13 @@ class BranchFormulas:
         The number of the branch, from 0.
     candidates
         In the order of their scores: the simpler form comes first unless data speak for the other.
+    unseen
+        Why no form was looked for: the branch carries nothing, or has no range to be seen on. None where one was.
     """
 
     branch: int
     candidates: tuple[Candidate, ...]
+    unseen: str | None = None
 
     @property
     def best(self) -> Candidate | None:
@@ -86,11 +89,14 @@ class Formulas:
     model
         The model with the best forms in place of its curves, re-optimised on the data where there are any; formulas of
         the candidates are those of its u.
+    doubt
+        That the model does not follow the samples, so that its forms are not theirs. None where there is no sign of it.
     """
 
     branches: tuple[BranchFormulas, ...]
     from_data: bool
     model: DecoupledModel
+    doubt: str | None = None
 
     def __len__(self) -> int:
         return len(self.branches)
@@ -102,9 +108,11 @@ class Formulas:
         return self.branches[branch]
 
     def __repr__(self) -> str:
-        lines = ["Formulas of branches, in u = w0·x; deviations from the curves in % of their spread (mean, largest)"]
+        lines = ["Formulas of branches, in u = w0·x; how far from the curves, in % of their standard deviation"]
         for one in self.branches:
             lines += describe(one)
+        if self.doubt is not None:
+            lines.append(f"But {self.doubt}")
         if not self.from_data:
             lines.append("Without data: a form describes a curve if it is within 0.3 % of it.")
         return "\n".join(lines)
@@ -113,18 +121,21 @@ class Formulas:
 def describe(found: BranchFormulas) -> list[str]:
     """The lines about one branch."""
     name = f"g{found.branch + 1}"
+    if found.unseen is not None:
+        return [f"  {name}  {found.unseen}"]
     if not found.candidates:
-        return [f"  {name}  carries nothing"]
+        return [f"  {name}  stays a curve; no form comes near"]
     if found.best is None:
-        nearest = found.candidates[0]
+        nearest = min(found.candidates, key=lambda one: one.mean)
         near = f"nearest: {nearest.words}, {nearest.mean:.2g} % off, {nearest.largest:.2g} % at most"
         return [f"  {name}  stays a curve; {near}"]
     within = [one for one in found.candidates if one.within]
     lines = []
     for i, one in enumerate(within[:SHOWN]):
-        change = "" if one.held_out is None else f"; held-out error {one.held_out:+.2g} points"
-        place = name if i == 0 else "  or"[: len(name)].rjust(len(name))
-        lines.append(f"  {place}  {one.words}   ({one.formula.form.name}; {one.mean:.2g}, {one.largest:.2g} %{change})")
+        change = "" if one.held_out is None else f"; error on new points {one.held_out:+.2g} percentage points"
+        place = name if i == 0 else "or".rjust(len(name))
+        off = f"{one.mean:.2g} % off, {one.largest:.2g} % at most"
+        lines.append(f"  {place}  {one.words}   ({one.formula.form.name}; {off}{change})")
     if len(within) > SHOWN:
         lines.append(f"      and {len(within) - SHOWN} more")
     return lines

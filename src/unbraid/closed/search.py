@@ -12,17 +12,17 @@ from unbraid.closed.place import ROUGHLY, Place
 from unbraid.closed.reoptimise import defined_objective, reoptimise
 from unbraid.closed.result import BranchFormulas, Candidate, Formulas
 from unbraid.closed.starts import KINKED, Curve, first_guesses
-from unbraid.closed.tidy import tidied
+from unbraid.closed.tidy import tidied, without_rounding
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.inference.importance.without import fewer_samples, held_out_error
+from unbraid.inference.linearised import linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
-from unbraid.results.branch import Branch
 from unbraid.results.branches.forms import FORMS, B, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
-from unbraid.results.fit import Fit, given_problem
+from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.objective import Objective
 from unbraid.runtime.process import single_blas_thread
@@ -33,16 +33,22 @@ MOST_UNKNOWNS = 1200
 """Unknowns of a fit beyond which its curves are judged without its data."""
 CHANCE = 1e-3
 """The chance that a true form is taken for a false one, by an F test."""
+MUCH = 2.0
+"""Errors of an output, in %, from which on it is told that forms describe a model that does not follow the samples."""
+IDLE = "carries nothing"
+"""Said of a branch that goes into no output."""
+SIMPLEST = ("constant", "line")
+"""Forms that are tried however far they are from the curve: it may follow nothing but noise."""
 HOPELESS, GUESSES = 35.0, 40
 """Deviation from a curve, in %, beyond which a first guess is left, and how many are improved."""
 FINALISTS = 8
 """Forms that are looked at more closely."""
-LISTED, FARTHEST, NOWHERE = 6, 20.0, 300.0
+LISTED, FARTHEST, NOWHERE = 6, 60.0, 300.0
 """Candidates of a branch that are kept; the mean deviation in % up to which they are, and beyond which none is."""
 SHIFTS = (0.0, 0.005, -0.005, 0.015, -0.015, 0.04, -0.04)
 """Shares of the range by which kinks are moved in search of a better place."""
 STEEP = 60.0
-"""Steepness, in halves of the range, from which on a softplus is a rectifier."""
+"""Steepness, in halves of the range, from which on a softplus is a rectifier, and a tanh a jump."""
 FOLLOWING = 4
 """Steps in which a model follows a form that was put in place of a curve, before its held-out error is told."""
 ROUNDS = 3
@@ -71,8 +77,8 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
     >>> import unbraid as ub
     >>> problem, truth = ub.datasets.trig(S=100, rng=0)
     >>> found = ub.formulas(ub.decouple(problem, rank=3, rng=0))
-    >>> [one.best.formula.form.name for one in found]
-    ['sine and line', 'sine', 'sine']
+    >>> sorted(one.best.formula.form.name for one in found)
+    ['sine', 'sine', 'sine and line']
     """
     if not isinstance(subject, Fit | DecoupledModel):
         raise SettingError(f"formulas takes a fit or a model, got a {type(subject).__name__}.")
@@ -88,21 +94,32 @@ def held_against(subject: Fit | DecoupledModel, problem: Problem | None) -> Neig
     if isinstance(subject, Fit):
         return neighbourhood_of(subject, given_problem(subject, problem))
     if not isinstance(problem, Problem) or (problem.n, problem.m) != (subject.n, subject.m):
-        raise DataError(f"problem must be samples for {subject!r}, a ub.Problem, got {shown(problem)}.")
+        raise DataError(
+            f"The samples must have the {subject.m} inputs and {subject.n} outputs of the model, as a ub.Problem, got "
+            f"{shown(problem)}."
+        )
     return Neighbourhood.of(subject, problem, Objective.default(problem), ())
 
 
 def by_curves(model: DecoupledModel) -> Formulas:
     """Forms for the branches of a model, judged by its curves alone."""
-    found = []
-    for j, branch in enumerate(model.branches):
-        known = isinstance(branch, FormulaBranch)
-        own = (as_it_is(branch),) if isinstance(branch, FormulaBranch) else ()
-        curved = not known and bool(np.any(model.W1[:, j] != 0.0)) and bool(np.isfinite(branch.domain).all())
-        found.append(BranchFormulas(j, judged_curve(branch) if curved else own))
+    found = tuple(by_curve(model, j) for j in range(model.rank))
     best = {one.branch: one.best.formula for one in found if one.best is not None}
     branches = [FormulaBranch(best[j], own.domain) if j in best else own for j, own in enumerate(model.branches)]
-    return Formulas(tuple(found), False, tidied(model.changed(branches=branches)))
+    return Formulas(found, False, tidied(model.changed(branches=branches)))
+
+
+def by_curve(model: DecoupledModel, j: int) -> BranchFormulas:
+    """Forms for a branch of a model, judged by its curve alone."""
+    branch = model.branches[j]
+    if isinstance(branch, FormulaBranch):
+        return BranchFormulas(j, (as_it_is(branch),))
+    if not np.any(model.W1[:, j] != 0.0):
+        return BranchFormulas(j, (), IDLE)
+    if not np.isfinite(branch.domain).all():
+        return BranchFormulas(j, (), f"{branch!r} has no range to be seen on")
+    place = Place.of_curve(branch)
+    return BranchFormulas(j, judged(place, guessed(place)))
 
 
 def by_data(around: Neighbourhood) -> Formulas:
@@ -121,7 +138,19 @@ def by_data(around: Neighbourhood) -> Formulas:
             break
         here, names = in_place(around, here, best), forms
     told = tuple(with_change(around, one) for one in found)
-    return Formulas(told, True, tidied(with_domains(here.tangent.model, around.problem.X)))
+    doubt = plain_misfit(around)
+    return Formulas(told, True, tidied(with_domains(here.tangent.model, around.problem.X)), doubt)
+
+
+def plain_misfit(around: Neighbourhood) -> str | None:
+    """That the model leaves much of an output, and that this is no noise; None where it is not so."""
+    errors = errors_on(around.problem, around.tangent.model)[1]
+    worst = 0 if errors is None or np.isnan(errors).all() else int(np.nanargmax(errors))
+    if errors is None or not errors[worst] > MUCH or linearised_uncertainty(around).doubt is None:
+        return None
+    return (
+        f"the model leaves {errors[worst]:.2g} % of output {worst + 1}, which is no noise: more branches may be needed."
+    )
 
 
 def with_domains(model: DecoupledModel, X: Array) -> DecoupledModel:
@@ -145,7 +174,7 @@ def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, guesses: Seque
     """Which forms come near branch j of the fit, in the model of this round; guesses, if any, are all that is tried."""
     places = {one.branch: k for k, one in enumerate(here.tangent.moves)}
     if j not in places or not np.any(around.tangent.model.W1[:, j] != 0.0):
-        return BranchFormulas(j, ())
+        return BranchFormulas(j, (), IDLE)
     fitted = around.tangent.model.branches[j]
     if isinstance(fitted, FormulaBranch):
         return BranchFormulas(j, (as_it_is(fitted),))
@@ -195,18 +224,12 @@ def with_change(around: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
     return BranchFormulas(found.branch, tuple(told))
 
 
-def judged_curve(branch: Branch) -> tuple[Candidate, ...]:
-    """Which forms come near a curve, the best first."""
-    place = Place.of_curve(branch)
-    return judged(place, guessed(place))
-
-
 def guessed(place: Place) -> list[Formula]:
     """First guesses of forms, those that are nearest to the curve."""
     guesses = [(place.deviations(guess)[0], guess) for form in TRIED for guess in first_guesses(form, place.curve)]
-    near = [one for one in guesses if one[0] <= HOPELESS]
-    near.sort(key=lambda one: one[0])
-    return [guess for _, guess in near[:GUESSES]]
+    simplest = [guess for _, guess in guesses if guess.form.name in SIMPLEST]  # where noise is all there is
+    near = sorted((one for one in guesses if one[0] <= HOPELESS), key=lambda one: one[0])
+    return [*simplest, *(guess for _, guess in near[:GUESSES] if guess.form.name not in SIMPLEST)]
 
 
 def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
@@ -217,14 +240,19 @@ def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
         if left < roughly.get(guess.form.name, (guess, np.inf))[1]:
             roughly[guess.form.name] = formula, left
     best = sorted(roughly.values(), key=lambda one: place.score(one[1], one[0].form.size))
-    finals = [one for formula, _ in best[:FINALISTS] for one in finalists(place, formula)]
-    found = sorted(finals, key=lambda one: place.score(one[1], one[0].form.size))
+    finals: dict[str, tuple[Formula, float]] = {}
+    for formula, _ in best[:FINALISTS] + [one for one in best[FINALISTS:] if one[0].form.name in SIMPLEST]:
+        ended = to_the_end(place, formula)
+        for one in (ended, *([place.improve(without_line(ended[0]))] if ended[0].form.has_line else [])):
+            if one[1] < finals.get(one[0].form.name, (formula, np.inf))[1] and not jumps(one[0], place.curve):
+                finals[one[0].form.name] = one
+    found = sorted(finals.values(), key=lambda one: place.score(one[1], one[0].form.size))
     least, freedom = min([(place.left, place.freedom), *((left, one.form.size) for one, left in found)])
     noise = (least + place.floor) / place.spare
     result: list[Candidate] = []
     for formula, left in found:
         more = max(max(freedom, place.freedom) - formula.form.size, 1.0)
-        formula = place.levelled(formula).without_turns()
+        formula = without_rounding(place.levelled(formula).without_turns(), place.range)
         mean, largest = place.deviations(formula)
         chance = float(fdtrc(more, place.spare, (left - least) / more / noise))
         within = chance > CHANCE and mean <= NOWHERE
@@ -233,18 +261,24 @@ def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
     return tuple(result[:LISTED])
 
 
-def finalists(place: Place, formula: Formula) -> list[tuple[Formula, float]]:
-    """A formula after all its steps; with kinks, the best of several that have them elsewhere.
+def to_the_end(place: Place, formula: Formula) -> tuple[Formula, float]:
+    """A formula after all its steps, and what it leaves; with kinks, the best of several that have them elsewhere.
 
     What is left falls by leaps when a kink passes a sample, and steps do not leap. A softplus that is as steep as a
     kink gives way to the rectifier that it is.
     """
     plain = as_rectifier(formula, place.curve)
     if plain.form.shape not in KINKED:
-        return [place.improve(plain)]
+        return place.improve(plain)
     length = 2.0 * place.curve.frame[1] * abs(plain.parameters[B])
     tried = [place.improve(moved(plain, shift * length), *ROUGHLY) for shift in SHIFTS]
-    return [place.improve(min(tried, key=lambda one: one[1])[0])]
+    return place.improve(min(tried, key=lambda one: one[1])[0])
+
+
+def jumps(formula: Formula, curve: Curve) -> bool:
+    """Whether a formula is so steep that it jumps from one sample to the next, which no sample tells."""
+    smooth = formula.form.h is not None and B in formula.form.free and formula.form.shape not in ("sine", "exponential")
+    return smooth and abs(formula.parameters[B]) * curve.frame[1] > STEEP
 
 
 def as_rectifier(formula: Formula, curve: Curve) -> Formula:
@@ -256,6 +290,11 @@ def as_rectifier(formula: Formula, curve: Curve) -> Formula:
     if not line:
         return Formula.of("rectifier", (size, sign, c / abs(b), d))
     return Formula.of("absolute value and line", (0.5 * size, 1.0, c / b, d + 0.5 * a * c, line[0] + 0.5 * a * b))
+
+
+def without_line(formula: Formula) -> Formula:
+    """The shape of a formula alone."""
+    return Formula(FORMS[formula.form.shape], formula.parameters[:4])
 
 
 def moved(formula: Formula, by: float) -> Formula:

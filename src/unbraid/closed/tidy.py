@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unbraid.results.branch import Branch
 from unbraid.results.branches.forms import D, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.model import DecoupledModel
@@ -16,14 +17,26 @@ ROUNDING = 1e-12
 
 def tidied(model: DecoupledModel) -> DecoupledModel:
     """The same function: constants of formulas go to the bias, angles of sines are small, what is rounding is zero."""
-    branches, bias = list(model.branches), model.bias.copy()
+    branches, bias, W1 = list(model.branches), model.bias.copy(), model.W1.copy()
     for j, branch in enumerate(branches):
         if not isinstance(branch, FormulaBranch):
             continue
         formula, constant = without_constant(branch.formula)
         branches[j] = FormulaBranch(without_rounding(formula.without_turns(), branch.domain), branch.domain)
         bias += model.W1[:, j] * constant
-    return model.changed(branches=branches, bias=bias)
+    sizes = np.abs(W1) * [spread(branch) for branch in branches]
+    largest = sizes.max(axis=1, initial=0.0)
+    W1[sizes < ROUNDING * largest[:, None]] = 0.0
+    bias[np.abs(bias) < ROUNDING * largest] = 0.0
+    return model.changed(branches=branches, bias=bias, W1=W1)
+
+
+def spread(branch: Branch) -> float:
+    """The standard deviation of a branch over its domain; 1 where it has none."""
+    if not np.isfinite(branch.domain).all():
+        return 1.0
+    found = float(np.std(branch(np.linspace(*branch.domain, 33))))
+    return found if np.isfinite(found) and found > 0.0 else 1.0
 
 
 def without_constant(formula: Formula) -> tuple[Formula, float]:

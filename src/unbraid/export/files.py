@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from unbraid.errors import SettingError, shown
+from unbraid.errors import SettingError, check_path, shown
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath, replacing
 
@@ -59,6 +59,7 @@ def export_model(
     jacobian: bool = False,
 ) -> tuple[Path, ...]:
     """Write a model to a file whose ending says in which language, and return the files that were written."""
+    check_path("path", path)
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in ENDINGS:

@@ -48,7 +48,7 @@ def named_lines(subject: Subject, model: DecoupledModel) -> list[str]:
 def form_words(found: tuple[BranchFormulas, ...]) -> str:
     """Which branches are closed forms within what the data leave open, and which stay curves."""
     named = [f"branch {one.branch + 1} ({one.best.formula.form.name})" for one in found if one.best is not None]
-    curves = [f"branch {one.branch + 1}" for one in found if one.candidates and one.best is None]
+    curves = [f"branch {one.branch + 1}" for one in found if one.unseen is None and one.best is None]
     others = [f"branch {one.branch + 1}" for one in found if sum(form.within for form in one.candidates) > 1]
     are = "is a closed form" if len(named) == 1 else "are closed forms"
     said = f"Within what the data leave open {listed_words(named, MOST_BRANCHES)} {are}"

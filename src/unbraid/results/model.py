@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from unbraid.data.checks import as_names, check_finite, check_known, counted, numbers, read_only, real_array
 from unbraid.data.encoding import Encoding, is_labelled
-from unbraid.errors import DataError
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
@@ -121,6 +121,10 @@ class DecoupledModel:
         """
         from unbraid.results.branches.piecewise import as_branch
 
+        if not isinstance(functions, Sequence):
+            raise SettingError(
+                f"functions must be a list of branches or splines, one a row of W0, got {shown(functions)}."
+            )
         branches = [as_branch(one, j) for j, one in enumerate(functions)]
         return cls(W0, W1, branches, bias, input_names=input_names, output_names=output_names)
 
