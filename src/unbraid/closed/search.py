@@ -33,6 +33,8 @@ MOST_UNKNOWNS = 1200
 """Unknowns of a fit beyond which its curves are judged without its data."""
 CHANCE = 1e-3
 """The chance that a true form is taken for a false one, by an F test."""
+FEWEST = 10
+"""Samples below which no form is looked for."""
 MUCH = 2.0
 """Errors of an output, in %, from which on it is told that forms describe a model that does not follow the samples."""
 IDLE = "carries nothing"
@@ -86,7 +88,14 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
         model = subject if isinstance(subject, DecoupledModel) else subject.model
         if (problem is None and model is subject) or count_unknowns(model, True) > MOST_UNKNOWNS:
             return by_curves(model)
-        return by_data(held_against(subject, problem))
+        around = held_against(subject, problem)
+        if around.problem.S < FEWEST:
+            few = tuple(BranchFormulas(j, (), f"has fewer than {FEWEST} samples") for j in range(model.rank))
+            return Formulas(few, True, model)
+        try:
+            return by_data(around)
+        except np.linalg.LinAlgError:  # of numbers beyond floating point
+            return by_curves(model)
 
 
 def held_against(subject: Fit | DecoupledModel, problem: Problem | None) -> Neighbourhood:

@@ -126,7 +126,7 @@ def straight_fits(H: Array, lines: Array, curve: Curve) -> tuple[Array, Array, A
     off, rest = H - along @ Q.T, g - Q @ own
     a = (off @ rest) / np.maximum(np.sum(off**2, axis=1), np.finfo(float).tiny)
     left = np.sum((rest - a[:, None] * off) ** 2, axis=1)
-    return a, np.linalg.solve(R, (own - a[:, None] * along).T).T, left
+    return a, (own - a[:, None] * along) @ np.linalg.pinv(R).T, left
 
 
 def fitted_polynomial(form: Form, curve: Curve) -> Formula:
