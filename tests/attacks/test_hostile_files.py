@@ -24,7 +24,7 @@ from unbraid.cli import app
 from unbraid.reading import read_problem
 
 KINDS = {**{name: write for name, write in SAMPLES_FIRST.items() if "." in name}, **MATLAB, **TABLES}
-FEW, MANY = 150, 5000
+FEW, MANY = 150, 2500
 
 
 def write_samples(kind: str, path: Path) -> Path:
