@@ -23,7 +23,7 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import D, Formula
+from unbraid.results.branches.forms import Formula
 
 ENTRIES, SAMPLES, FEWEST = 4_000_000, 1000, 40
 """Entries of the rows that are looked at, samples at most, and samples whatever the entries are."""
@@ -168,7 +168,7 @@ class Place:
         """The formula with the constant that brings it nearest to the curve: data leave it open."""
         off = float(self.curve.weights @ (self.curve.g - formula(self.curve.u)))
         parameters = list(formula.parameters)
-        parameters[D if formula.form.h is not None else 0] += off
+        parameters[formula.form.constant] += off
         return Formula(formula.form, tuple(parameters))
 
     def deviations(self, formula: Formula) -> tuple[float, float]:
@@ -220,10 +220,7 @@ class Place:
 def looked_at(around: Neighbourhood) -> Neighbourhood:
     """The same with fewer samples where they are many, or their rows are."""
     most = min(SAMPLES, max(FEWEST, ENTRIES // (around.numbers * max(around.tangent.size, 1))))
-    if most >= around.problem.S:
-        return around
-    some = around.problem.thinned(most)
-    return replace(around, problem=some, standing_for=around.standing_for * around.problem.S / some.S)
+    return around.thinned(most)
 
 
 def penalties(around: Neighbourhood, but: int) -> tuple[Array, Array]:

@@ -203,10 +203,10 @@ def in_place(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Cand
 
     Where the model would be worse than the fit, those that are farthest from their curves are left out.
     """
-    chosen = sorted(best, key=lambda j: best[j].mean)
+    chosen, most = sorted(best, key=lambda j: best[j].mean), WORSE * defined_objective(around)
     while chosen:
         there = reoptimise(around, replaced(around, here, {j: best[j].formula for j in chosen}))
-        if defined_objective(there) <= WORSE * defined_objective(around):
+        if defined_objective(there) <= most:
             return there
         chosen.pop()
     return around
@@ -292,9 +292,9 @@ def jumps(formula: Formula, curve: Curve) -> bool:
 
 def as_rectifier(formula: Formula, curve: Curve) -> Formula:
     """A softplus whose bend lies between two samples as a rectifier, or |u| and a line; others as they are."""
-    a, b, c, d, *line = (*formula.parameters, 0.0, 0.0, 0.0, 0.0)[: max(4, len(formula.parameters))]
-    if formula.form.shape != "softplus" or abs(b) * curve.frame[1] < STEEP:
+    if formula.form.shape != "softplus" or abs(formula.parameters[B]) * curve.frame[1] < STEEP:
         return formula
+    a, b, c, d, *line = formula.parameters
     size, sign = a * abs(b), float(np.sign(b))
     if not line:
         return Formula.of("rectifier", (size, sign, c / abs(b), d))

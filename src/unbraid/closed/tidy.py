@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import D, Formula
+from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.model import DecoupledModel
 
@@ -41,8 +41,7 @@ def spread(branch: Branch) -> float:
 
 def without_constant(formula: Formula) -> tuple[Formula, float]:
     """A formula without what is added to it, and that number."""
-    place = D if formula.form.h is not None else 0
-    parameters = list(formula.parameters)
+    place, parameters = formula.form.constant, list(formula.parameters)
     constant, parameters[place] = parameters[place], 0.0
     return replace(formula, parameters=tuple(parameters)), constant
 

@@ -12,7 +12,7 @@ without rows, unless numbers are missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -94,6 +94,13 @@ class Neighbourhood:
         counting = problem.counting()
         some = counting.thinned(counting.S if counting.S <= MOST_SAMPLES else SOME_SAMPLES)
         return cls(Tangent.of(model, objective, constraints), objective, some, counting.S / some.S)
+
+    def thinned(self, most: int) -> Self:
+        """The same with at most so many samples, which then stand for more."""
+        if most >= self.problem.S:
+            return self
+        some = self.problem.thinned(most)
+        return replace(self, problem=some, standing_for=self.standing_for * self.problem.S / some.S)
 
     @property
     def numbers(self) -> int:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isinf
+from math import comb, isinf
 from typing import NamedTuple
 
 import numpy as np
@@ -128,6 +128,13 @@ class Pieces:
             count = len(powers)
             slope = leading([(count - 1 - k) * power for k, power in enumerate(powers[:-1])], t)
         return slope * rate
+
+
+def about(powers: Array, starts: Array) -> Array:
+    """The polynomials Σ_p powers[p] t^p, (q + 1, I), in powers of t - start."""
+    count = len(powers)
+    shifted = [sum(comb(p, k) * powers[p] * starts ** (p - k) for p in range(k, count)) for k in range(count)]
+    return np.array(shifted).reshape(count, len(starts))
 
 
 def leading(powers: Sequence[float], t: float) -> float:

@@ -59,6 +59,11 @@ class Form:
         return self.h, slope, slope.derivative()
 
     @property
+    def constant(self) -> int:
+        """Where the parameter is that is added to it."""
+        return 0 if self.h is None else D
+
+    @property
     def has_line(self) -> bool:
         """Whether a line goes beside its shape."""
         return self.h is not None and E in self.free

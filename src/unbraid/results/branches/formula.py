@@ -11,7 +11,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import ParametricBranch
-from unbraid.results.branches.forms import D, Formula
+from unbraid.results.branches.forms import Formula
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +48,8 @@ class FormulaBranch(ParametricBranch):
     @property
     def constant(self) -> int | None:
         """Which of its coordinates is a constant that is added to it; None if none is."""
-        place = D if self.formula.form.h is not None else 0
-        return self.formula.form.free.index(place) if place in self.formula.form.free else None
+        form = self.formula.form
+        return form.free.index(form.constant) if form.constant in form.free else None
 
     def design(self, u: Array, derivative: int = 0) -> Array:
         return self.formula.design(np.asarray(u, dtype=np.float64), derivative)

@@ -20,7 +20,7 @@ from numpy.polynomial import polynomial
 from unbraid.bases.constraints import Constraint
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.pieces import Pieces
+from unbraid.kernels.pieces import Pieces, about
 from unbraid.results.branch import Branch
 
 ROUNDING = 1e-10
@@ -86,13 +86,6 @@ class PiecewiseBranch(Branch):
     def __repr__(self) -> str:
         low, high = self.domain
         return f"PiecewiseBranch({len(self.pieces.middle)} pieces, [{low:.4g}, {high:.4g}])"
-
-
-def about(powers: Array, starts: Array) -> Array:
-    """The polynomials Σ_p powers[p] t^p, (q + 1, I), in powers of t - start."""
-    count = len(powers)
-    shifted = [sum(comb(p, k) * powers[p] * starts ** (p - k) for p in range(k, count)) for k in range(count)]
-    return np.array(shifted).reshape(count, len(starts))
 
 
 def bernstein_coefficients(powers: Array) -> Array:

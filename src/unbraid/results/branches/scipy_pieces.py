@@ -10,14 +10,13 @@ The lines at both ends, which have no end, begin one length of all pieces away: 
 
 from __future__ import annotations
 
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.pieces import Pieces
+from unbraid.kernels.pieces import Pieces, about
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -39,10 +38,5 @@ def as_ppoly(pieces: Pieces) -> PPoly[np.float64]:
 
 def about_starts(pieces: Pieces, x: Array) -> Array:
     """The coefficients (q + 1, P) of the pieces in powers of u - x, lowest first; x (P,) is where they begin."""
-    count, tau = len(pieces.powers), (x - pieces.middle) * pieces.rate
-    return np.stack(
-        [
-            pieces.rate**k * sum(comb(p, k) * pieces.powers[p] * tau ** (p - k) for p in range(k, count))
-            for k in range(count)
-        ]
-    )
+    tau = (x - pieces.middle) * pieces.rate
+    return about(pieces.powers, tau) * pieces.rate ** np.arange(len(pieces.powers))[:, None]
