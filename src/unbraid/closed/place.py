@@ -54,8 +54,8 @@ class Rows:
     basis: Array
 
     @classmethod
-    def of(cls, around: Neighbourhood, k: int, roots: Array) -> Self:
-        """The map of the k-th of the moving branches; `roots` (·, U) are the rows of penalties."""
+    def of(cls, around: Neighbourhood, k: int, rows: Array) -> Self:
+        """The map of the k-th of the moving branches; rows (N, U) are those of the samples, then those of penalties."""
         tangent, problem, one = around.tangent, around.problem, around.tangent.moves[k]
         w1, w0 = tangent.model.W1[:, one.branch], tangent.model.W0[one.branch]
         scale = np.sqrt(around.sample_weights)[:, None] * around.row_scales
@@ -65,7 +65,6 @@ class Rows:
             by_value[:, :n] = w1
         if problem.J is not None:
             by_slope[:, -n * problem.m :] = np.outer(w1, w0).ravel()
-        rows = np.concatenate([around.rows().A.reshape(-1, tangent.size), roots])
         own = tangent.parts(k)[2]
         return cls(by_value * scale, by_slope * scale, orthonormal(np.delete(rows, np.r_[own], axis=1)))
 
@@ -124,9 +123,9 @@ class Place:
         some = looked_at(around)
         tangent, one = some.tangent, some.tangent.moves[k]
         branch, u = tangent.model.branches[one.branch], some.problem.X @ tangent.model.W0[one.branch]
-        roots, offsets = penalties(some, k)
-        rows = Rows.of(some, k, roots)
-        rest = rows.without(np.concatenate([some.rows().residual.ravel(), offsets]))
+        (A, residual), (roots, offsets) = some.rows(), penalties(some, k)
+        rows = Rows.of(some, k, np.concatenate([A.reshape(-1, tangent.size), roots]))
+        rest = rows.without(np.concatenate([residual.ravel(), offsets]))
         own, numbers = tangent.parts(k)[2], int(np.count_nonzero(~np.isnan(some.residuals())))
         target = rest + rows(branch(u), branch.derivative(u))
         return cls(

@@ -13,6 +13,7 @@ import numpy as np
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import descent, objective_of
 from unbraid.inference.tangent import Tangent
+from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
 STEPS, STILL, ENOUGH = 100, 1e-10, 3
@@ -28,13 +29,12 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS)
         value, damping, still = defined_objective(here), FIRST, 0
         for _ in range(steps):
             V, b = here.data_matrix + here.penalty, descent(here)
-            moved = None
-            while moved is None and damping <= LARGEST:
-                moved = lower_by(here, V, b, damping, value)
-                damping *= 0.1 if moved is not None else 6.0
-            if moved is None:
+            moved, lower = None, np.inf
+            while not lower < value and damping <= LARGEST:
+                moved, lower = after_step(here, V, b, damping)
+                damping *= 0.1 if lower < value else 6.0
+            if moved is None or not lower < value:
                 break
-            lower = defined_objective(moved)
             still = still + 1 if value - lower < STILL * value else 0
             here, value, damping = moved, lower, max(damping, 1e-12)
             if still == ENOUGH:
@@ -42,17 +42,17 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS)
         return here
 
 
-def lower_by(here: Neighbourhood, V: np.ndarray, b: np.ndarray, damping: float, value: float) -> Neighbourhood | None:
-    """The neighbourhood after a step with some damping, if that lowers the objective."""
+def after_step(here: Neighbourhood, V: Array, b: Array, damping: float) -> tuple[Neighbourhood | None, float]:
+    """The neighbourhood after a step with some damping, and its objective; infinite where there is no such step."""
     size = np.sqrt(np.maximum(np.diag(V), 0.0))
     size = np.where(size > 0.0, size, 1.0)
     scaled = V / np.outer(size, size)
     scaled[np.diag_indices_from(scaled)] += damping + 1e-13
     theta = np.linalg.solve(scaled, b / size) / size
     if not np.isfinite(theta).all():
-        return None
+        return None, np.inf
     there = replace(here, tangent=Tangent.of(here.tangent.moved(theta), here.objective, ()))
-    return there if defined_objective(there) < value else None
+    return there, defined_objective(there)
 
 
 def defined_objective(around: Neighbourhood) -> float:

@@ -146,7 +146,7 @@ def by_data(around: Neighbourhood) -> Formulas:
         if forms == names:
             break
         here, names = in_place(around, here, best), forms
-    told = tuple(with_change(around, one) for one in found)
+    told = with_changes(around, found)
     doubt = plain_misfit(around)
     return Formulas(told, True, tidied(with_domains(here.tangent.model, around.problem.X)), doubt)
 
@@ -224,11 +224,20 @@ def replaced(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Form
     return model.changed(W0=W0, W1=W1, branches=branches)
 
 
-def with_change(around: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
-    """The same with the change of the held-out error by the best form."""
-    if found.best is None or isinstance(around.tangent.model.branches[found.branch], FormulaBranch):
-        return found
-    change = change_held_out(around, found.branch, found.best.formula)
+def with_changes(around: Neighbourhood, found: Sequence[BranchFormulas]) -> tuple[BranchFormulas, ...]:
+    """The same with the change of the held-out error by the best form of each branch."""
+    some, model = fewer_samples(around), around.tangent.model
+    curves = {j for j, branch in enumerate(model.branches) if not isinstance(branch, FormulaBranch)}
+    new = {one.branch for one in found if one.best is not None} & curves
+    before = float(np.max(held_out_error(some))) if new else 0.0
+    return tuple(with_change(some, one, before) if one.branch in new else one for one in found)
+
+
+def with_change(some: Neighbourhood, found: BranchFormulas, before: float) -> BranchFormulas:
+    """The same with the change of the held-out error, in % of the worst output, by the best form."""
+    assert found.best is not None
+    after = error_with(some, found.branch, found.best.formula)
+    change = after - before if np.isfinite(after - before) else None
     told = [replace(one, held_out=change) if one is found.best else one for one in found.candidates]
     return BranchFormulas(found.branch, tuple(told))
 
@@ -319,16 +328,10 @@ def contains(form: Form, simpler: Form) -> bool:
     return form.has_line and simpler.shape in (form.shape, "line", "constant")
 
 
-def change_held_out(around: Neighbourhood, j: int, formula: Formula) -> float | None:
-    """By how many percentage points the held-out error of the worst output changes with a formula for branch j."""
-    some = fewer_samples(around)
-    model = around.tangent.model
+def error_with(some: Neighbourhood, j: int, formula: Formula) -> float:
+    """The held-out error of the worst output, in %, with a formula for branch j; not a number where there is none."""
+    model = some.tangent.model
     branches = list(model.branches)
     branches[j] = FormulaBranch(formula, model.branches[j].domain)
-    before = held_out_error(some)
     there = reoptimise(some, model.changed(branches=branches), FOLLOWING)
-    if not np.isfinite(there.data_matrix).all():
-        return None
-    after = held_out_error(there)
-    change = float(np.max(after) - np.max(before))
-    return change if np.isfinite(change) else None
+    return float(np.max(held_out_error(there))) if np.isfinite(there.data_matrix).all() else np.nan
