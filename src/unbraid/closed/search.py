@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import fdtrc
 
 from unbraid.closed.place import ROUGHLY, Place
 from unbraid.closed.reoptimise import defined_objective, reoptimise
@@ -252,6 +251,8 @@ def guessed(place: Place) -> list[Formula]:
 
 def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
     """Which forms come near a branch, the best first."""
+    from scipy.special import fdtrc
+
     roughly: dict[str, tuple[Formula, float]] = {}
     for guess in guesses:
         formula, left = place.improve(guess, *ROUGHLY)
