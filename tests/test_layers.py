@@ -33,7 +33,7 @@ HOUSE = (
     "judging",
     "closed",
     "decouple estimator sample",
-    "networks",
+    "networks dynamics",
     "plots",
     "studies",
     "report",

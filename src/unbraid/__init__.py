@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unbraid import datasets, methods, metrics, networks, plots
+from unbraid import datasets, dynamics, methods, metrics, networks, plots
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
 from unbraid.closed import Formulas, formulas
@@ -80,6 +80,7 @@ __all__ = [
     "datasets",
     "decouple",
     "diagnose",
+    "dynamics",
     "formulas",
     "importance",
     "methods",

@@ -34,14 +34,14 @@ def prepare_out(out: object, shape: tuple[int, ...], dtype: npt.DTypeLike | None
 
 def branch_values(branches: Sequence[Branch], u: Array) -> Array:
     """g_j(u_j) of inputs u (r, S): (r, S)."""
-    if u.size <= FEW:
+    if 0 < u.size <= FEW:
         return np.array([values_one_by_one(g, row) for g, row in zip(branches, u, strict=True)])
     return evaluate_each([g.__call__ for g in branches], u)
 
 
 def branch_slopes(branches: Sequence[Branch], u: Array) -> Array:
     """g_j'(u_j) of inputs u (r, S): (r, S)."""
-    if u.size <= FEW:
+    if 0 < u.size <= FEW:
         return np.array([slopes_one_by_one(g, row) for g, row in zip(branches, u, strict=True)])
     return evaluate_each([g.derivative for g in branches], u)
 

@@ -26,8 +26,8 @@ from unbraid.results.model import DecoupledModel
 from unbraid.version import __version__
 
 FORMAT = "unbraid-model"
-SCHEMA = 2
-"""The newest schema, of what this version reads."""
+SCHEMA, DYNAMIC_SCHEMA = 2, 3
+"""The newest schema of decoupled models that this version reads, and that of models of dynamic systems around one."""
 
 
 class Description(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from unbraid.data.encoding import Encoding
 from unbraid.errors import DataError, ModelFileError, shown
 from unbraid.results.files.container import Container
-from unbraid.results.files.description import SCHEMA
+from unbraid.results.files.description import DYNAMIC_SCHEMA
 from unbraid.results.files.kinds import read_branch
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
@@ -24,7 +24,11 @@ LONGEST_NAME = 100_000
 
 def read_model(file: Container) -> DecoupledModel:
     """The model of an open file."""
-    metadata = read_metadata(file)
+    return read_function(file, read_metadata(file))
+
+
+def read_function(file: Container, metadata: dict[str, Any]) -> DecoupledModel:
+    """The decoupled model that a file describes by these metadata."""
     branches = metadata["branches"]
     r = len(branches)
     check_columns(file)
@@ -34,21 +38,28 @@ def read_model(file: Container) -> DecoupledModel:
     return model.changed(**read_names(file, metadata, model))
 
 
-def read_metadata(file: Container) -> dict[str, Any]:
-    """What describes the model, its branches among it, once the file has proved to be one of a known schema."""
+def read_metadata(file: Container, dynamic: bool = False) -> dict[str, Any]:
+    """What describes the model, its branches among it, once the file has proved to be one of a known schema.
+
+    Models of dynamic systems have a schema of their own, and may do without branches.
+    """
     metadata = file.metadata()
     schema = metadata.get("schema")
     if type(schema) is not int or schema < 1:
         raise file.damage(f"its schema number is {shown(schema)}")
-    if schema > SCHEMA:
+    if schema == DYNAMIC_SCHEMA and not dynamic:
+        raise ModelFileError(
+            f"{file.path} holds a model of a dynamic system: read it with ub.dynamics.load, or use `unbraid simulate`."
+        )
+    if schema > DYNAMIC_SCHEMA:
         made = metadata.get("unbraid")
         by = f" by unbraid {clean_name(made)}" if isinstance(made, str) else ""
         raise ModelFileError(
             f"{file.path} was written{by} in schema {shown(schema)}, and this version ({__version__}) reads up to "
-            f"schema {SCHEMA}: upgrade unbraid."
+            f"schema {DYNAMIC_SCHEMA}: upgrade unbraid."
         )
     branches = metadata.get("branches")
-    if not isinstance(branches, list) or not branches:
+    if not isinstance(branches, list) or not (branches or dynamic):
         raise file.damage("its metadata describe no branches")
     if len(branches) > MOST_BRANCHES:
         raise file.damage(f"it has {len(branches)} branches, more than the {MOST_BRANCHES} accepted")

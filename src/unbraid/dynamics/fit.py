@@ -1,0 +1,190 @@
+"""The result of an identification: a dynamic model, how it came about, and its errors on records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
+from unbraid.dynamics.record import Record, as_records
+from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.results.outcome import Status
+from unbraid.results.worth.held_out import percents
+from unbraid.runtime.files import StrPath
+
+if TYPE_CHECKING:
+    from unbraid.bases import Basis
+    from unbraid.bases.constraints import Constraint
+
+FIRST = 50
+"""So many outputs at the beginning of a new record set the initial state, and do not count; at most a tenth of it."""
+
+
+@dataclass(frozen=True, repr=False)
+class RecordError:
+    """How far a model is off records, output by output; samples that are not known or do not count are left out.
+
+    Attributes
+    ----------
+    rmse
+        (ny,), the root of the mean squared error, in the units of y.
+    percent
+        (ny,), the same in % of the standard deviation of y.
+    inside, outside
+        (ny,), the rmse where all branches were within the range seen in training, and where one was outside; NaN where
+        there is no such sample.
+    outside_share
+        The share of samples that were outside.
+    status
+        The worst way in which a simulation ended.
+    samples
+        How many samples count.
+    """
+
+    rmse: Array
+    percent: Array
+    inside: Array
+    outside: Array
+    outside_share: float
+    status: SimulationStatus
+    samples: int
+
+    def __repr__(self) -> str:
+        parts = [f"rmse {figures(self.rmse)}, {percents(self.percent)} % of the spread"]
+        if self.outside_share > 0.0:
+            parts.append(
+                f"{100.0 * self.outside_share:.2g} % of samples outside the range seen, with {figures(self.outside)}"
+            )
+        if self.status is SimulationStatus.DIVERGED:
+            parts.append("DIVERGED")
+        return f"RecordError({'; '.join(parts)})"
+
+
+@dataclass(frozen=True, repr=False)
+class DynamicFit:
+    """A dynamic model, and how it came about.
+
+    Attributes
+    ----------
+    model
+        The `StateSpaceModel` or `NarxModel`, in the user's units.
+    simulation_error, prediction_error
+        Errors on the records, simulated from the fitted initial states, and one step ahead.
+    linear_error
+        The simulation error of the best linear model of the same order or lags: what the branches are worth.
+    records, simulations
+        The records as they were used (of periodic ones two mean periods), and what the model makes of them.
+    status
+        How the last steps ended; its text is advice.
+    objectives
+        The mean squared simulation error, in units of the outputs' spread, step by step of the best start.
+    starts
+        The mean squared simulation errors that all starts came to, best first.
+    basis, constraints
+        What the branches are made of.
+    noise
+        (ny,), the standard deviation of the noise that differs from period to period; None without periods.
+    notes
+        Reasons for what was chosen, and anything else worth knowing, in sentences.
+    seconds
+        How long it took.
+    """
+
+    model: DynamicModel
+    simulation_error: RecordError
+    prediction_error: RecordError
+    linear_error: RecordError
+    records: tuple[Record, ...]
+    simulations: tuple[Simulation, ...]
+    status: Status
+    objectives: Array
+    starts: tuple[float, ...]
+    basis: Basis | None
+    constraints: tuple[Constraint | None, ...]
+    noise: Array | None = None
+    notes: tuple[str, ...] = field(default=())
+    seconds: float = 0.0
+
+    def error_on(self, records: Record | list[Record] | tuple[Record, ...], first: int | None = None) -> RecordError:
+        """The simulation error on records, the first outputs of which set the initial state and do not count.
+
+        Parameters
+        ----------
+        records
+            One or several.
+        first
+            How many outputs; None: 50, but at most a tenth of the record. 0: the system is at rest at the beginning.
+        """
+        used = as_records(records)
+        runs = []
+        for record in used:
+            count = min(FIRST, max(len(record) // 10, 1)) if first is None else first
+            start = record.y[:count] if count else None
+            runs.append((record, self.model.run(record.u, start), max(count, record.burn_in)))
+        return simulation_error(runs)
+
+    def report(self, path: StrPath) -> None:
+        """Write a page about the fit: simulated against measured, curves, poles, spectra, errors."""
+        from unbraid.report.dynamic import write_report
+
+        write_report(self, path)
+
+    def __repr__(self) -> str:
+        error = self.simulation_error
+        lines = [
+            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, {percents(error.percent)} % of the spread",
+            f"  model    {self.model!r}",
+            f"  one step {figures(self.prediction_error.rmse)}, {percents(self.prediction_error.percent)} %",
+            f"  linear   {figures(self.linear_error.rmse)}, {percents(self.linear_error.percent)} %: the best without branches",
+        ]
+        if self.noise is not None:
+            lines.append(f"  noise    {figures(self.noise)}, from period to period")
+        lines.append(f"  basis    {self.basis!r}")
+        if self.starts:
+            close = sum(one <= 1.02 * self.starts[0] for one in self.starts)
+            lines.append(f"  starts   {len(self.starts)}, {close} within 1 % of the best")
+        lines.append(f"  status   {self.status.name}: {self.status.advice}")
+        lines += [f"  note     {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def figures(values: Array) -> str:
+    """'0.31, 0.35' of numbers in their own units, of the first six."""
+    return ", ".join(f"{one:.3g}" for one in values[:6]) + (", …" if len(values) > 6 else "")
+
+
+def simulation_error(runs: list[tuple[Record, Simulation, int]]) -> RecordError:
+    """The error of simulations of records, of which so many samples each at the beginning do not count."""
+    status = max((run.status for _, run, _ in runs), key=list(SimulationStatus).index)
+    parts = [(record.y[skip:], run.y[skip:], run.outside[skip:]) for record, run, skip in runs]
+    return error_of(*(np.concatenate(one) for one in zip(*parts, strict=True)), status)
+
+
+@np.errstate(all="ignore")
+def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationStatus) -> RecordError:
+    """The error of outputs (T, ny), told apart by where (T,) a branch was outside its range.
+
+    From where a simulation diverged on, every known output is off by infinity.
+    """
+    known = np.isfinite(y)
+    square = np.where(known, (simulated - y) ** 2, 0.0)
+    square[known & np.isnan(simulated)] = np.inf
+
+    def rmse(some: BoolArray) -> Array:
+        count = known[some].sum(axis=0)
+        return np.where(count > 0, np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
+
+    every = np.ones(len(y), dtype=bool)
+    spread = np.nanstd(np.where(known, y, np.nan), axis=0)
+    whole = rmse(every)
+    return RecordError(
+        whole,
+        100.0 * whole / np.where(spread > 0.0, spread, 1.0),
+        rmse(~outside),
+        rmse(outside),
+        float(outside.mean()) if len(outside) else 0.0,
+        status,
+        int(known.any(axis=1).sum()),
+    )

@@ -1,0 +1,150 @@
+"""NARX models: y_t = f(y_{t-1}, …, u_t, u_{t-1}, …), with f a line and a decoupled function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.data.checks import as_names, counted, numbers, read_only
+from unbraid.dynamics.models.base import DynamicModel
+from unbraid.dynamics.models.feedback import Feedback
+from unbraid.dynamics.models.function import ModelFunction
+from unbraid.dynamics.models.initial import equilibrium
+from unbraid.dynamics.models.state_space import matrix
+from unbraid.errors import DataError, SettingError, shown
+from unbraid.kernels.arrays import Array
+from unbraid.results.model import DecoupledModel
+
+
+class NarxModel(DynamicModel):
+    """y_t = L φ_t + W1 g(W0 φ_t) + bias, φ_t = [y_{t - a} for a in output_lags; u_{t - b} for b in input_lags].
+
+    Parameters
+    ----------
+    L
+        (ny, mφ), the linear part.
+    nonlinearity
+        A `DecoupledModel` of φ with ny outputs.
+    input_lags, output_lags
+        Which moments before t are in φ: 0 is t itself, for inputs.
+    dt, spread, input_names, output_names
+        As of a state-space model; `spread` is that of the outputs.
+    """
+
+    def __init__(
+        self,
+        L: npt.ArrayLike,
+        nonlinearity: DecoupledModel,
+        *,
+        input_lags: Sequence[int],
+        output_lags: Sequence[int],
+        nu: int = 1,
+        dt: float = 1.0,
+        spread: npt.ArrayLike | None = None,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        self.L = matrix("L", L)
+        self.input_lags = as_lags("input_lags", input_lags, 0)
+        self.output_lags = as_lags("output_lags", output_lags, 1)
+        ny, width = len(self.L), len(self.L) * len(self.output_lags) + nu * len(self.input_lags)
+        if self.L.shape[1] != width:
+            raise DataError(f"L must be ({ny}, {width}) for these lags and {counted(nu, 'input')}, got {self.L.shape}.")
+        if (nonlinearity.m, nonlinearity.n) != (width, ny):
+            raise DataError(
+                f"nonlinearity must have {counted(width, 'input')}, the entries of φ, and {counted(ny, 'output')}, got {nonlinearity!r}."
+            )
+        self.nonlinearity, self.dt, self._nu = nonlinearity, float(dt), nu
+        self.spread = read_only(np.ones(ny) if spread is None else numbers("spread", spread))
+        self.input_names = as_names("input_names", input_names, None, nu)
+        self.output_names = as_names("output_names", output_names, None, ny)
+
+    @property
+    def nu(self) -> int:
+        """How many inputs there are."""
+        return self._nu
+
+    @property
+    def feedback(self) -> Feedback:
+        """All outputs come back, after the output lags."""
+        ny = len(self.L)
+        return Feedback(ny, self.output_lags, ny, ny)
+
+    @property
+    def function(self) -> ModelFunction:
+        """y_t as a function of φ_t."""
+        return ModelFunction(self.L, self.nonlinearity)
+
+    @property
+    def lead(self) -> int:
+        """The longest lag: so many samples come before the first that can be simulated."""
+        return max(*self.output_lags, *self.input_lags)
+
+    def from_outside(self, u: Array) -> Array:
+        """The inputs of several moments, (T - lead, nu len(input_lags))."""
+        return lagged(u, self.input_lags, self.lead)
+
+    def past_at_rest(self) -> Array:
+        """The equilibrium under zero input, or zero where there is none."""
+        found = equilibrium(
+            self.function, self.feedback, np.zeros(self.nu * len(self.input_lags)), np.zeros(len(self.L))
+        )
+        return np.tile(np.zeros(len(self.L)) if found is None else found, (self.feedback.longest, 1))
+
+    def past_guess(self, y: Array) -> Array:
+        """The outputs just before the first that is simulated; where one is not known, the one before, or the mean."""
+        some = y[: self.lead].copy()
+        mean = np.nan_to_num(np.nanmean(y, axis=0)) if np.isfinite(y).any(axis=0).all() else np.zeros(y.shape[1])
+        for t in range(len(some)):
+            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else mean, some[t])
+        return some[-self.feedback.longest :]
+
+    def predicted(self, u: Array, y: Array) -> Array:
+        """One step ahead: f of measured outputs, and of predicted ones where there is a gap."""
+        lead, result = self.lead, np.full_like(y, np.nan)
+        filled = y.copy()
+        result[:lead] = y[:lead]
+        filled[:lead] = np.where(np.isnan(y[:lead]), np.nan_to_num(np.nanmean(y, axis=0)), y[:lead])
+        v = self.from_outside(u)
+        ready = ~np.isnan(lagged(filled, self.output_lags, lead)).any(axis=1)
+        phi = np.concatenate([lagged(filled, self.output_lags, lead), v], axis=1)
+        result[lead:][ready] = self.function.values(phi[ready]).f
+        for t in np.flatnonzero(~ready) + lead:  # behind a gap, what was predicted stands for what was measured
+            gap = np.isnan(filled[t - 1])
+            filled[t - 1] = np.where(gap, result[t - 1], filled[t - 1])
+            past = np.concatenate([filled[t - lag] for lag in self.output_lags])
+            result[t] = self.function.values(np.concatenate([past, v[t - lead]])[None]).f[0]
+        return result
+
+    def __repr__(self) -> str:
+        branches = counted(self.rank, "branch", "branches")
+        return (
+            f"NarxModel(input_lags={self.input_lags}, output_lags={self.output_lags}, {counted(self.nu, 'input')}, "
+            f"{counted(self.ny, 'output')}, {branches}, {self.numbers} numbers)"
+        )
+
+
+def as_lags(name: str, given: Sequence[int], least: int) -> tuple[int, ...]:
+    """Lags as increasing whole numbers, or a sentence why they are not."""
+    try:
+        lags = tuple(int(one) for one in given)
+    except (TypeError, ValueError):
+        lags = ()
+    if (
+        not lags
+        or min(lags) < least
+        or len(set(lags)) < len(lags)
+        or any(a != b for a, b in zip(lags, given, strict=True))
+    ):
+        raise SettingError(
+            f"{name} must be whole numbers of at least {least}, each once, such as (1, 2), got {shown(given)}."
+        )
+    return tuple(sorted(lags))
+
+
+def lagged(signal: Array, lags: Sequence[int], lead: int) -> Array:
+    """Rows [s_{t - lag} for each lag] for t = lead … T - 1, of a signal (T, k): (T - lead, k len(lags))."""
+    T = len(signal)
+    return np.concatenate([signal[lead - lag : T - lag] for lag in lags], axis=1)

@@ -1,0 +1,178 @@
+"""State-space models: x⁺ = A x + B u + W_x g(W0 [x; u]), y = C x + D u + W_y g(·), with constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.data.checks import as_names, check_finite, counted, numbers, read_only
+from unbraid.dynamics.models.base import DynamicModel
+from unbraid.dynamics.models.feedback import Feedback
+from unbraid.dynamics.models.function import ModelFunction, ObserverFunction
+from unbraid.dynamics.models.initial import equilibrium
+from unbraid.dynamics.models.trajectory import follow
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array
+from unbraid.results.model import DecoupledModel
+
+
+class StateSpaceModel(DynamicModel):
+    """x⁺ = A x + B u + f_x(x, u), y = C x + D u + f_y(x, u), where [f_x; f_y] = W1 g(W0 [x; u]) + bias is decoupled.
+
+    Parameters
+    ----------
+    A, B, C, D
+        (nx, nx), (nx, nu), (ny, nx), (ny, nu).
+    nonlinearity
+        A `DecoupledModel` of [x; u] with nx + ny outputs: W_x and W_y stacked.
+    dt
+        The sampling time.
+    K
+        (nx, ny), by which a predictor corrects its state, x⁺ = … + K (y - ŷ); zero if None.
+    rest
+        (nx,), the state of a system at rest; if None, the equilibrium under zero input, or zero where none is found.
+    spread
+        (nx,), the standard deviation of the states in training; one if None.
+    input_names, output_names
+        nu and ny names, or None.
+    """
+
+    def __init__(
+        self,
+        A: npt.ArrayLike,
+        B: npt.ArrayLike,
+        C: npt.ArrayLike,
+        D: npt.ArrayLike,
+        nonlinearity: DecoupledModel,
+        *,
+        dt: float = 1.0,
+        K: npt.ArrayLike | None = None,
+        rest: npt.ArrayLike | None = None,
+        spread: npt.ArrayLike | None = None,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        self.A, self.B, self.C, self.D = (matrix(name, one) for name, one in zip("ABCD", (A, B, C, D), strict=True))
+        nx, nu, ny = len(self.A), self.B.shape[1], len(self.C)
+        for name, shape in (("A", (nx, nx)), ("B", (nx, nu)), ("C", (ny, nx)), ("D", (ny, nu))):
+            if getattr(self, name).shape != shape:
+                raise DataError(f"{name} must be {shape}, got shape {getattr(self, name).shape}.")
+        if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (nx + nu, nx + ny):
+            raise DataError(
+                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and y, "
+                f"got {nonlinearity!r}."
+            )
+        self.nonlinearity, self.dt = nonlinearity, float(dt)
+        self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
+        if self.K.shape != (nx, ny):
+            raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
+        self.spread = read_only(np.ones(nx) if spread is None else numbers("spread", spread))
+        self.input_names = as_names("input_names", input_names, None, nu)
+        self.output_names = as_names("output_names", output_names, None, ny)
+        if rest is None:
+            found = equilibrium(self.function, self.feedback, np.zeros(nu), np.zeros(nx))
+            rest = np.zeros(nx) if found is None else found
+        self.rest = read_only(numbers("rest", rest))
+        for name, value in (("spread", self.spread), ("rest", self.rest)):
+            if value.shape != (nx,):
+                raise DataError(f"{name} must be ({nx},), got shape {value.shape}.")
+
+    @property
+    def order(self) -> int:
+        """How many states there are, nx."""
+        return len(self.A)
+
+    @property
+    def nu(self) -> int:
+        """How many inputs there are."""
+        return int(self.B.shape[1])
+
+    @property
+    def feedback(self) -> Feedback:
+        """The states come back after one moment."""
+        nx, ny = len(self.A), len(self.C)
+        return Feedback(nx, (1,), ny, nx + ny)
+
+    @property
+    def function(self) -> ModelFunction:
+        """[x⁺; y] as a function of [x; u]."""
+        return ModelFunction(np.block([[self.A, self.B], [self.C, self.D]]), self.nonlinearity)
+
+    @property
+    def lead(self) -> int:
+        """None: the first sample can be simulated."""
+        return 0
+
+    def from_outside(self, u: Array) -> Array:
+        """u itself."""
+        return u
+
+    def past_at_rest(self) -> Array:
+        """The state at rest."""
+        return self.rest[None]
+
+    def past_guess(self, y: Array) -> Array:
+        """The state at rest."""
+        return self.rest[None]
+
+    def states_of(self, phi: Array) -> Array:
+        """x (T, nx)."""
+        return phi[:, : self.order]
+
+    def step(self, x: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Array, Array]:
+        """The next state and the output, x⁺ and y, at a state x (nx,) and an input u (nu,)."""
+        f = self.function.values(np.concatenate([numbers("x", x), np.atleast_1d(numbers("u", u))])[None]).f[0]
+        return f[: self.order], f[self.order :]
+
+    def predicted(self, u: Array, y: Array) -> Array:
+        """One step ahead, with the state corrected by K (y - ŷ)."""
+        from unbraid.dynamics.models.initial import find_past
+
+        past = find_past(self, u[:FIRST], y[:FIRST])
+        observer = ObserverFunction(self.function, self.K)
+        done = follow(observer, self.feedback, np.concatenate([u, y], axis=1), past, self.spread)
+        result = np.full_like(y, np.nan)
+        result[: len(done.f)] = done.f[:, -self.ny :]
+        return result
+
+    @property
+    def poles(self) -> Array:
+        """The eigenvalues of A, complex."""
+        return np.linalg.eigvals(self.A)  # type: ignore[no-any-return]
+
+    def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
+        """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
+        state = self.rest if x is None else numbers("x", x)
+        inputs = np.zeros(self.nu) if u is None else np.atleast_1d(numbers("u", u))
+        function = self.function
+        M = function.slopes(function.values(np.concatenate([state, inputs])[None]), self.order + self.nu)[0]
+        nx = self.order
+        return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
+
+    def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """C (z I - A)⁻¹ B + D of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
+        z = np.exp(2j * np.pi * self.dt * np.atleast_1d(numbers("frequency", frequency)))
+        inner = np.linalg.solve(z[:, None, None] * np.eye(self.order) - self.A, self.B.astype(complex)[None])
+        return np.asarray(self.C @ inner + self.D)
+
+    def __repr__(self) -> str:
+        branches = counted(self.rank, "branch", "branches")
+        return (
+            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, {branches}, "
+            f"{self.numbers} numbers)"
+        )
+
+
+FIRST = 50
+"""Samples from which the initial state of a prediction is found."""
+
+
+def matrix(name: str, given: npt.ArrayLike) -> Array:
+    """A matrix of finite numbers, read-only."""
+    array = np.atleast_2d(numbers(name, given))
+    if array.ndim != 2:
+        raise DataError(f"{name} must be a matrix, got shape {np.shape(given)}.")
+    check_finite(name, array, "repair it")
+    return read_only(array)

@@ -1,0 +1,1 @@
+"""The simulation error of dynamic models, and the steps that lower it."""
