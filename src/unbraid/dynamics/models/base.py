@@ -7,14 +7,13 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import check_finite, counted
 from unbraid.dynamics.models.feedback import Feedback
-from unbraid.dynamics.models.function import FedBack, ModelFunction
+from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.initial import find_past
 from unbraid.dynamics.models.trajectory import follow
 from unbraid.dynamics.record import signal
@@ -94,6 +93,10 @@ class DynamicModel(ABC):
         The sampling time.
     spread
         (q,), the standard deviation in training of what is fed back.
+    noise
+        (ny,), the error of the simulation in training.
+    rest_input
+        (nu,), the input of a system at rest.
     input_names, output_names
         Of u and y; None where they have none.
     """
@@ -101,6 +104,8 @@ class DynamicModel(ABC):
     nonlinearity: DecoupledModel
     dt: float
     spread: Array
+    noise: Array
+    rest_input: Array
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
 
@@ -112,7 +117,7 @@ class DynamicModel(ABC):
     @property
     @abstractmethod
     def function(self) -> ModelFunction:
-        """f."""
+        """F."""
 
     @property
     @abstractmethod
@@ -136,15 +141,15 @@ class DynamicModel(ABC):
 
     @abstractmethod
     def from_outside(self, u: Array) -> Array:
-        """v (T - lead, p), the part of φ that is not fed back, from u (T, nu)."""
+        """V (T - lead, p), the part of φ that is not fed back, from u (T, nu)."""
 
     @abstractmethod
     def past_at_rest(self) -> Array:
         """The past (longest, q) of a system at rest."""
 
     @abstractmethod
-    def past_guess(self, y: Array) -> Array:
-        """A first guess at the past (longest, q) from the first measured outputs (some, ny)."""
+    def past_guess(self, u: Array, y: Array) -> Array:
+        """A first guess at the past (longest, q) from the first inputs and measured outputs, (some, nu), (some, ny)."""
 
     @property
     def numbers(self) -> int:
@@ -159,7 +164,7 @@ class DynamicModel(ABC):
         lead, T = self.lead, len(inputs)
         if y_start is None:
             past, known = self.past_at_rest(), np.zeros((0, self.ny))
-            inputs = np.concatenate([np.tile(self.input_at_rest(), (lead, 1)), inputs])
+            inputs = np.concatenate([np.tile(self.rest_input, (lead, 1)), inputs])
         else:
             known = self.outputs("y_start", y_start)
             if len(known) > T:
@@ -230,16 +235,12 @@ class DynamicModel(ABC):
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, for arrays (T, nu) and (T, ny)."""
 
-    def input_at_rest(self) -> Array:
-        """The input (nu,) of a system at rest: zero."""
-        return np.zeros(self.nu)
-
     def as_given(self, y: Array, u: npt.ArrayLike) -> Array:
-        """y (T, ny) as (T,), where u was given so and there is one output."""
+        """Y (T, ny) as (T,), where u was given so and there is one output."""
         return y[:, 0] if np.ndim(u) == 1 and self.ny == 1 else y
 
     def inputs(self, u: npt.ArrayLike) -> Array:
-        """u as an array (T, nu), or a sentence why not."""
+        """U as an array (T, nu), or a sentence why not."""
         array = signal("u", u)
         if array.shape[1] != self.nu:
             raise DataError(f"u must be (T, {self.nu}), got shape {np.shape(u)}.")
@@ -247,7 +248,7 @@ class DynamicModel(ABC):
         return array
 
     def outputs(self, name: str, y: npt.ArrayLike) -> Array:
-        """y as an array (T, ny), or a sentence why not."""
+        """Y as an array (T, ny), or a sentence why not."""
         array = signal(name, y)
         if array.shape[1] != self.ny:
             raise DataError(f"{name} must be (T, {self.ny}), got shape {np.shape(y)}.")

@@ -5,7 +5,7 @@ The metadata are those of a decoupled model, schema 3, with one entry more::
     "dynamics": {"kind": "state space", "dt": 0.01, "input_names": ["u"], "output_names": ["y"]}
     "dynamics": {"kind": "NARX", "dt": 0.01, "input_lags": [0, 1], "output_lags": [1, 2], "inputs": 1, …}
 
-and the arrays have ``A``, ``B``, ``C``, ``D``, ``K``, ``rest`` and ``spread``, or ``L`` and ``spread``, beside those of the nonlinearity.
+and the arrays have ``A``, ``B``, ``C``, ``D``, ``K``, ``rest``, ``spread``, ``noise`` and ``rest_input``, or ``L`` and the last three of these, beside those of the nonlinearity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from unbraid.results.files.reading import read_function, read_metadata
 from unbraid.runtime.files import StrPath, replacing
 
 STATE_SPACE, NARX = "state space", "NARX"
-ARRAYS = {STATE_SPACE: ("A", "B", "C", "D", "K", "rest", "spread"), NARX: ("L", "spread")}
+ARRAYS = {
+    STATE_SPACE: ("A", "B", "C", "D", "K", "rest", "spread", "noise", "rest_input"),
+    NARX: ("L", "spread", "noise", "rest_input"),
+}
+VECTORS = ("rest", "spread", "noise", "rest_input")
 
 
 def save_model(model: DynamicModel, path: StrPath) -> None:
@@ -76,14 +80,13 @@ def read_dynamic(file: Container) -> DynamicModel:
     if kind not in ARRAYS:
         raise file.damage("its kind of dynamic model is not known")
     function = read_function(file, metadata)
-    one = {"K": 2, "rest": 1, "spread": 1}
-    arrays = {name: file.floats(name, (None,) * one.get(name, 2)) for name in ARRAYS[kind]}
+    arrays = {name: file.floats(name, (None,) * (1 if name in VECTORS else 2)) for name in ARRAYS[kind]}
     names = {name: own.get(name) for name in ("input_names", "output_names")}
     try:
         dt = float(own["dt"])
         if kind == STATE_SPACE:
             return StateSpaceModel(*(arrays.pop(name) for name in "ABCD"), function, dt=dt, **arrays, **names)
         lags = {name: own[name] for name in ("input_lags", "output_lags")}
-        return NarxModel(arrays["L"], function, nu=own["inputs"], dt=dt, spread=arrays["spread"], **lags, **names)
+        return NarxModel(arrays.pop("L"), function, nu=own["inputs"], dt=dt, **arrays, **lags, **names)
     except (KeyError, TypeError, ValueError, UnbraidError) as error:
         raise file.damage(f"its parts do not fit together ({error})") from error

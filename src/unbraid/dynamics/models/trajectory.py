@@ -38,7 +38,7 @@ class Trajectory:
     values: Any
 
     def fed(self, feedback: Feedback) -> Array:
-        """z (T, q)."""
+        """Z (T, q)."""
         return np.asarray(self.values.f[:, : feedback.fed])
 
 
