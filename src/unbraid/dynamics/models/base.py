@@ -7,14 +7,15 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import check_finite, counted
 from unbraid.dynamics.models.feedback import Feedback
-from unbraid.dynamics.models.function import FedBack, ModelFunction
+from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.initial import find_past
 from unbraid.dynamics.models.trajectory import follow
 from unbraid.dynamics.record import signal
@@ -33,8 +34,8 @@ class SimulationStatus(enum.Enum):
         "identify with a record of larger amplitude, or look at `continuation`."
     )
     DIVERGED = (
-        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what the "
-        'model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
+        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what "
+        'the model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
     )
 
     @property
@@ -112,7 +113,7 @@ class DynamicModel(ABC):
     @property
     @abstractmethod
     def function(self) -> ModelFunction:
-        """f."""
+        """The function f."""
 
     @property
     @abstractmethod
@@ -136,7 +137,7 @@ class DynamicModel(ABC):
 
     @abstractmethod
     def from_outside(self, u: Array) -> Array:
-        """v (T - lead, p), the part of φ that is not fed back, from u (T, nu)."""
+        """The part v (T - lead, p) of φ that is not fed back, from u (T, nu)."""
 
     @abstractmethod
     def past_at_rest(self) -> Array:
@@ -235,11 +236,11 @@ class DynamicModel(ABC):
         return np.zeros(self.nu)
 
     def as_given(self, y: Array, u: npt.ArrayLike) -> Array:
-        """y (T, ny) as (T,), where u was given so and there is one output."""
+        """Outputs (T, ny) as (T,), where u was given so and there is one of them."""
         return y[:, 0] if np.ndim(u) == 1 and self.ny == 1 else y
 
     def inputs(self, u: npt.ArrayLike) -> Array:
-        """u as an array (T, nu), or a sentence why not."""
+        """The inputs as an array (T, nu), or a sentence why not."""
         array = signal("u", u)
         if array.shape[1] != self.nu:
             raise DataError(f"u must be (T, {self.nu}), got shape {np.shape(u)}.")
@@ -247,7 +248,7 @@ class DynamicModel(ABC):
         return array
 
     def outputs(self, name: str, y: npt.ArrayLike) -> Array:
-        """y as an array (T, ny), or a sentence why not."""
+        """The outputs as an array (T, ny), or a sentence why not."""
         array = signal(name, y)
         if array.shape[1] != self.ny:
             raise DataError(f"{name} must be (T, {self.ny}), got shape {np.shape(y)}.")
@@ -258,6 +259,30 @@ class DynamicModel(ABC):
         from unbraid.dynamics.models.files import save_model
 
         save_model(self, path)
+
+    def export(
+        self, path: str | PathLike[str], *, name: str | None = None, dtype: Literal["float64", "float32"] = "float64"
+    ) -> tuple[Path, ...]:
+        """Write the model in another language, so that it runs without unbraid; the ending of `path` says which.
+
+        Parameters
+        ----------
+        path
+            ``.c`` (and ``.h`` beside it): C99 without dependencies, a function that goes one moment ahead. ``.m``: a
+            function for MATLAB and Octave that simulates a record.
+        name
+            What functions are called; None: after the file.
+        dtype
+            The type of the numbers in C: "float64" or "float32".
+
+        Returns
+        -------
+        tuple of Path
+            The files that were written.
+        """
+        from unbraid.dynamics.export import export_dynamic
+
+        return export_dynamic(self, path, name=name, dtype=dtype)
 
 
 def outside_ranges(model: DecoupledModel, phi: Array) -> BoolArray:

@@ -8,8 +8,8 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
-from unbraid.dynamics.models.trajectory import solve_trajectory
-from unbraid.kernels.arrays import Array
+from unbraid.dynamics.models.trajectory import Trajectory, solve_trajectory
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
 
     Least squares by Gauss–Newton, from a guess; where not even the guess can be simulated it is returned.
     """
-    feedback, past = model.feedback, model.past_guess(y)
-    lead = model.lead
+    feedback, past, lead = model.feedback, model.past_guess(y), model.lead
     v, target = model.from_outside(u), y[lead:]
     if not len(target):
         return past
@@ -39,7 +38,7 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
         residual = np.where(known, there.values.f[:, -feedback.observed :] - target, 0.0)
         D = rows.reshape(len(rows), -1)
         scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=1), 1e-300))
-        step = -scale * np.linalg.lstsq((D * scale[:, None]).T, residual.ravel(), rcond=1e-8)[0]
+        step: Array = -scale * np.linalg.lstsq((D * scale[:, None]).T, residual.ravel(), rcond=1e-8)[0]
         for _ in range(HALVINGS):
             trial = past + step.reshape(past.shape)
             lower, then = past_error(model.function, feedback, v, trial, there.fed(feedback), target, known)
@@ -55,8 +54,8 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
 
 
 def past_error(
-    function: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, target: Array, known: Array
-) -> tuple[float, object]:
+    function: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, target: Array, known: BoolArray
+) -> tuple[float, Trajectory | None]:
     """The sum of squares of what is simulated wrongly from a past, and the trajectory, None where there is none."""
     there = solve_trajectory(function, feedback, v, past, guess)
     if there is None:
@@ -65,7 +64,7 @@ def past_error(
     return float(np.sum(off**2)), there
 
 
-def past_columns(function: FedBack, feedback: Feedback, there: object) -> Array:
+def past_columns(function: FedBack, feedback: Feedback, there: Trajectory) -> Array:
     """The derivatives (longest q, T, ny) of the outputs by the past."""
     q, ny, longest, width = feedback.fed, feedback.observed, feedback.longest, feedback.width
     M = function.slopes(there.values, width)
@@ -86,7 +85,7 @@ def add_past(force: Array, M: Array, past: Array, feedback: Feedback) -> None:
 
 
 def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array) -> Array | None:
-    """z (q,) with z = f([z; z; …; v])[:q] for a constant v (p,), by Newton's method; None where none is found."""
+    """What z (q,) = f([z; z; …; v])[:q] is under a constant v (p,), by Newton's method; None where none is found."""
     z, q = guess.copy(), feedback.fed
     with np.errstate(all="ignore"):
         for _ in range(50):

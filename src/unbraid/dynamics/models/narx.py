@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import as_names, counted, numbers, read_only
+from unbraid.data.checks import as_names, counted, read_only
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.initial import equilibrium
-from unbraid.dynamics.models.state_space import matrix
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.dynamics.models.state_space import matrix, vector
+from unbraid.dynamics.record import sampling_time
+from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
@@ -29,6 +31,8 @@ class NarxModel(DynamicModel):
         A `DecoupledModel` of φ with ny outputs.
     input_lags, output_lags
         Which moments before t are in φ: 0 is t itself, for inputs.
+    nu
+        How many inputs u there are.
     dt, spread, input_names, output_names
         As of a state-space model; `spread` is that of the outputs.
     """
@@ -46,18 +50,21 @@ class NarxModel(DynamicModel):
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
+        check_whole("nu", nu, 1)
         self.L = matrix("L", L)
         self.input_lags = as_lags("input_lags", input_lags, 0)
         self.output_lags = as_lags("output_lags", output_lags, 1)
         ny, width = len(self.L), len(self.L) * len(self.output_lags) + nu * len(self.input_lags)
         if self.L.shape[1] != width:
-            raise DataError(f"L must be ({ny}, {width}) for these lags and {counted(nu, 'input')}, got {self.L.shape}.")
-        if (nonlinearity.m, nonlinearity.n) != (width, ny):
+            shape = self.L.shape
+            raise DataError(f"L must be ({ny}, {width}) for these lags and {counted(nu, 'input')}, got shape {shape}.")
+        if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (width, ny):
             raise DataError(
-                f"nonlinearity must have {counted(width, 'input')}, the entries of φ, and {counted(ny, 'output')}, got {nonlinearity!r}."
+                f"nonlinearity must be a DecoupledModel with {counted(width, 'input')}, the entries of φ, and "
+                f"{counted(ny, 'output')}, got {shown(nonlinearity)}."
             )
-        self.nonlinearity, self.dt, self._nu = nonlinearity, float(dt), nu
-        self.spread = read_only(np.ones(ny) if spread is None else numbers("spread", spread))
+        self.nonlinearity, self.dt, self._nu = nonlinearity, sampling_time(dt, None, 0), int(nu)
+        self.spread = read_only(np.ones(ny)) if spread is None else vector("spread", spread, ny)
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
 
@@ -128,20 +135,13 @@ class NarxModel(DynamicModel):
 
 def as_lags(name: str, given: Sequence[int], least: int) -> tuple[int, ...]:
     """Lags as increasing whole numbers, or a sentence why they are not."""
-    try:
-        lags = tuple(int(one) for one in given)
-    except (TypeError, ValueError):
-        lags = ()
-    if (
-        not lags
-        or min(lags) < least
-        or len(set(lags)) < len(lags)
-        or any(a != b for a, b in zip(lags, given, strict=True))
-    ):
+    lags = tuple(given) if isinstance(given, Sequence | np.ndarray) else ()
+    whole = all(isinstance(lag, Integral) and not isinstance(lag, bool) for lag in lags)
+    if not lags or not whole or min(lags) < least or len(set(lags)) < len(lags):
         raise SettingError(
             f"{name} must be whole numbers of at least {least}, each once, such as (1, 2), got {shown(given)}."
         )
-    return tuple(sorted(lags))
+    return tuple(sorted(map(int, lags)))
 
 
 def lagged(signal: Array, lags: Sequence[int], lead: int) -> Array:

@@ -13,7 +13,8 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction, ObserverFunction
 from unbraid.dynamics.models.initial import equilibrium
 from unbraid.dynamics.models.trajectory import follow
-from unbraid.errors import DataError
+from unbraid.dynamics.record import sampling_time
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
@@ -61,23 +62,20 @@ class StateSpaceModel(DynamicModel):
                 raise DataError(f"{name} must be {shape}, got shape {getattr(self, name).shape}.")
         if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (nx + nu, nx + ny):
             raise DataError(
-                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and y, "
-                f"got {nonlinearity!r}."
+                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and "
+                f"y, got {shown(nonlinearity)}."
             )
-        self.nonlinearity, self.dt = nonlinearity, float(dt)
+        self.nonlinearity, self.dt = nonlinearity, sampling_time(dt, None, 0)
         self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
-        self.spread = read_only(np.ones(nx) if spread is None else numbers("spread", spread))
+        self.spread = read_only(np.ones(nx)) if spread is None else vector("spread", spread, nx)
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
         if rest is None:
             found = equilibrium(self.function, self.feedback, np.zeros(nu), np.zeros(nx))
             rest = np.zeros(nx) if found is None else found
-        self.rest = read_only(numbers("rest", rest))
-        for name, value in (("spread", self.spread), ("rest", self.rest)):
-            if value.shape != (nx,):
-                raise DataError(f"{name} must be ({nx},), got shape {value.shape}.")
+        self.rest = vector("rest", rest, nx)
 
     @property
     def order(self) -> int:
@@ -106,7 +104,7 @@ class StateSpaceModel(DynamicModel):
         return 0
 
     def from_outside(self, u: Array) -> Array:
-        """u itself."""
+        """The inputs themselves."""
         return u
 
     def past_at_rest(self) -> Array:
@@ -118,7 +116,7 @@ class StateSpaceModel(DynamicModel):
         return self.rest[None]
 
     def states_of(self, phi: Array) -> Array:
-        """x (T, nx)."""
+        """The states x (T, nx)."""
         return phi[:, : self.order]
 
     def step(self, x: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Array, Array]:
@@ -138,9 +136,9 @@ class StateSpaceModel(DynamicModel):
         return result
 
     @property
-    def poles(self) -> Array:
+    def poles(self) -> npt.NDArray[np.complex128]:
         """The eigenvalues of A, complex."""
-        return np.linalg.eigvals(self.A)  # type: ignore[no-any-return]
+        return np.linalg.eigvals(self.A).astype(np.complex128)
 
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
         """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
@@ -160,8 +158,8 @@ class StateSpaceModel(DynamicModel):
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")
         return (
-            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, {branches}, "
-            f"{self.numbers} numbers)"
+            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, "
+            f"{branches}, {self.numbers} numbers)"
         )
 
 
@@ -172,7 +170,16 @@ FIRST = 50
 def matrix(name: str, given: npt.ArrayLike) -> Array:
     """A matrix of finite numbers, read-only."""
     array = np.atleast_2d(numbers(name, given))
-    if array.ndim != 2:
-        raise DataError(f"{name} must be a matrix, got shape {np.shape(given)}.")
-    check_finite(name, array, "repair it")
+    if array.ndim != 2 or not array.size:
+        raise DataError(f"{name} must be a matrix of a row and a column at least, got shape {np.shape(given)}.")
+    check_finite(name, array)
+    return read_only(array)
+
+
+def vector(name: str, given: npt.ArrayLike, length: int) -> Array:
+    """So many finite numbers, read-only."""
+    array = numbers(name, given)
+    if array.shape != (length,):
+        raise DataError(f"{name} must be ({length},), got shape {array.shape}.")
+    check_finite(name, array)
     return read_only(array)

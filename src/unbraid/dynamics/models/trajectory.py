@@ -38,7 +38,7 @@ class Trajectory:
     values: Any
 
     def fed(self, feedback: Feedback) -> Array:
-        """z (T, q)."""
+        """What is fed back, z (T, q)."""
         return np.asarray(self.values.f[:, : feedback.fed])
 
 
@@ -88,7 +88,7 @@ class Walk:
 
 
 def follow(model: FedBack, feedback: Feedback, v: Array, past: Array, spread: Array) -> Walk:
-    """The course of a model under v (T, p) from a past, up to where it is lost: any z beyond `WILD` times `spread` (q,).
+    """The course of a model under v (T, p) from a past, up to where it is lost: a z beyond `WILD` times `spread` (q,).
 
     Stretch by stretch, all moments at once where that works, and one after another where it does not.
     """
