@@ -25,15 +25,8 @@ def splined(truth: StateSpaceModel) -> StateSpaceModel:
     """A system of `ub.dynamics.systems` with splines in place of its functions."""
     function = truth.nonlinearity
     splines = [spline_of(branch) for branch in function.branches]
-    return StateSpaceModel(
-        truth.A,
-        truth.B,
-        truth.C,
-        truth.D,
-        ub.DecoupledModel.from_parts(function.W0, function.W1, function.bias, splines),
-        dt=truth.dt,
-        rest=truth.rest,
-        spread=truth.spread,
+    return truth.changed(
+        nonlinearity=ub.DecoupledModel.from_parts(function.W0, function.W1, function.bias, splines),
     )
 
 
@@ -89,7 +82,7 @@ def random_function(m: int, n: int, r: int, rng: np.random.Generator) -> ub.Deco
 
 def with_formulas() -> NarxModel:
     """A model whose branches are closed formulas, which call functions of their language."""
-    branches = [formula_branch(form) for form in ("sine", "hyperbolic tangent", "ramp")]
+    branches = [formula_branch(form) for form in ("sine", "tanh", "softplus and line")]
     rng = np.random.default_rng(1)
     W0, W1 = rng.standard_normal((3, 3)), 0.1 * rng.standard_normal((1, 3))
     function = ub.DecoupledModel(W0, W1, branches, [0.2])

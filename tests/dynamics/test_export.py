@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from scipy.io import loadmat, savemat
 
 import unbraid as ub
@@ -112,10 +112,8 @@ names = strsplit('{names}', ' ');
 for k = 1:numel(names)
     u = load('inputs.mat').(names{{k}});
     [y, x] = feval(names{{k}}, u);
-    assert(isequal(y, feval(names{{k}}, u)));
-    [first, between] = feval(names{{k}}, u(1:100, :));
-    [second, last] = feval(names{{k}}, u(101:end, :), between.');
-    assert(isequal(y, [first; second]) && isequal(x, last));
+    [first, between] = feval(names{{k}}, u(1:40, :));
+    assert(isequal([first; feval(names{{k}}, u(41:60, :), between.')], y(1:60, :)));
     save('-v6', [names{{k}} '_results.mat'], 'y', 'x');
 end
 """
@@ -150,8 +148,8 @@ def test_octave_has_the_state_behind_the_last_moment(results: Path) -> None:
 
 @needs_octave
 def test_octave_takes_a_single_input_as_a_row_as_well_and_no_moment(tmp_path: Path) -> None:
-    MODELS["duffing"].export(tmp_path / "spring.m")
-    script = "u = sin(1:50); assert(isequal(spring(u), spring(u.'))); disp(size(spring(u))), disp(size(spring([])))"
+    MODELS["duffing"].export(tmp_path / "plant.m")
+    script = "u = sin(1:50); assert(isequal(plant(u), plant(u.'))); disp(size(plant(u))), disp(size(plant([])))"
     assert octave(script, tmp_path).split() == ["50", "1", "0", "1"]
 
 
@@ -235,14 +233,18 @@ def test_names_are_in_comments(tmp_path: Path) -> None:
 # The command line
 
 
+def command(line: str) -> Result:
+    return CliRunner().invoke(app, line.split())
+
+
 def test_the_command_line_exports_both_kinds_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     random_state_space().save("plant.npz")
-    result = CliRunner().invoke(app, "export plant.npz -o plant.c --dtype float32".split())
+    random_narx().save("narx.npz")
+    result = command("export plant.npz -o plant.c --dtype float32")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "Wrote plant.c and plant.h.\n", "")
     assert "void plant_reset(float x[PLANT_STATES]);" in Path("plant.h").read_text(encoding="ascii")
-    random_narx().save("narx.npz")
-    assert CliRunner().invoke(app, "export narx.npz -o narx.m".split()).exit_code == 0
-    refused = CliRunner().invoke(app, "export narx.npz -o narx.onnx".split())
+    assert command("export narx.npz -o narx.m").exit_code == 0
+    refused = command("export narx.npz -o narx.onnx")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "The ending of 'narx.onnx' must be one of .c, .h, .m" in refused.stderr

@@ -112,9 +112,8 @@ def lagged(name: str, lags: tuple[int, ...]) -> str:
 
 def as_recursion(model: DynamicModel) -> PortableRecursion:
     """A dynamic model with all that is particular to unbraid taken off; refused where a branch cannot be exported."""
-    narx = isinstance(model, NarxModel)
     input_lags = model.input_lags if isinstance(model, NarxModel) else (0,)
-    rest = np.concatenate([model.past_at_rest().ravel(), np.tile(model.input_at_rest(), max(input_lags))])
+    rest = np.concatenate([model.past_at_rest().ravel(), np.tile(model.rest_input, max(input_lags))])
     return PortableRecursion(
         function=as_portable(model.nonlinearity),
         L=model.function.L,
@@ -125,5 +124,5 @@ def as_recursion(model: DynamicModel) -> PortableRecursion:
         dt=model.dt,
         input_names=model.input_names or tuple(f"u{k + 1}" for k in range(model.nu)),
         output_names=model.output_names or tuple(f"y{i + 1}" for i in range(model.ny)),
-        states_alone=not narx,
+        states_alone=not isinstance(model, NarxModel),
     )

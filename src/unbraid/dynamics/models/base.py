@@ -95,6 +95,10 @@ class DynamicModel(ABC):
         The sampling time.
     spread
         (q,), the standard deviation in training of what is fed back.
+    noise
+        (ny,), the error of the simulation in training.
+    rest_input
+        (nu,), the input of a system at rest.
     input_names, output_names
         Of u and y; None where they have none.
     """
@@ -102,6 +106,8 @@ class DynamicModel(ABC):
     nonlinearity: DecoupledModel
     dt: float
     spread: Array
+    noise: Array
+    rest_input: Array
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
 
@@ -144,8 +150,8 @@ class DynamicModel(ABC):
         """The past (longest, q) of a system at rest."""
 
     @abstractmethod
-    def past_guess(self, y: Array) -> Array:
-        """A first guess at the past (longest, q) from the first measured outputs (some, ny)."""
+    def past_guess(self, u: Array, y: Array) -> Array:
+        """A first guess at the past (longest, q) from the first inputs and measured outputs, (some, nu), (some, ny)."""
 
     @property
     def numbers(self) -> int:
@@ -160,7 +166,7 @@ class DynamicModel(ABC):
         lead, T = self.lead, len(inputs)
         if y_start is None:
             past, known = self.past_at_rest(), np.zeros((0, self.ny))
-            inputs = np.concatenate([np.tile(self.input_at_rest(), (lead, 1)), inputs])
+            inputs = np.concatenate([np.tile(self.rest_input, (lead, 1)), inputs])
         else:
             known = self.outputs("y_start", y_start)
             if len(known) > T:
@@ -230,10 +236,6 @@ class DynamicModel(ABC):
     @abstractmethod
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, for arrays (T, nu) and (T, ny)."""
-
-    def input_at_rest(self) -> Array:
-        """The input (nu,) of a system at rest: zero."""
-        return np.zeros(self.nu)
 
     def as_given(self, y: Array, u: npt.ArrayLike) -> Array:
         """Outputs (T, ny) as (T,), where u was given so and there is one of them."""

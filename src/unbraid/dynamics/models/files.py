@@ -5,8 +5,8 @@ The metadata are those of a decoupled model, schema 3, with one entry more::
     "dynamics": {"kind": "state space", "dt": 0.01, "input_names": ["u"], "output_names": ["y"]}
     "dynamics": {"kind": "NARX", "dt": 0.01, "input_lags": [0, 1], "output_lags": [1, 2], "inputs": 1, …}
 
-and the arrays have ``A``, ``B``, ``C``, ``D``, ``K``, ``rest`` and ``spread``, or ``L`` and ``spread``, beside those of
-the nonlinearity.
+and the arrays have ``A``, ``B``, ``C``, ``D``, ``K``, ``rest``, ``spread``, ``noise`` and ``rest_input``, or ``L`` and
+the last three of these, beside those of the nonlinearity.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from unbraid.results.files.reading import LONGEST_NAME, read_function, read_meta
 from unbraid.runtime.files import StrPath, replacing
 
 STATE_SPACE, NARX = "state space", "NARX"
-ARRAYS = {STATE_SPACE: ("A", "B", "C", "D", "K", "rest", "spread"), NARX: ("L", "spread")}
-VECTORS = ("rest", "spread")
+ARRAYS = {
+    STATE_SPACE: ("A", "B", "C", "D", "K", "rest", "spread", "noise", "rest_input"),
+    NARX: ("L", "spread", "noise", "rest_input"),
+}
+VECTORS = ("rest", "spread", "noise", "rest_input")
 LONGEST_LAG = 1_000_000
 """The longest lag of a model that is read."""
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
-from unbraid.dynamics.models.trajectory import Trajectory, solve_trajectory
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
+from unbraid.kernels.arrays import Array
 from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 if TYPE_CHECKING:
@@ -22,26 +22,22 @@ STEPS, HALVINGS = 20, 8
 def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     """The past (longest, q) from which a model follows the first outputs y (some, ny) best, under u (some, nu).
 
-    Least squares by Gauss–Newton, from a guess; where not even the guess can be simulated it is returned.
+    Least squares by Gauss–Newton from a guess. What the outputs hardly tell of stays near the guess: errors of the
+    outputs count in units of the model's own error, departures from the guess in the spread of what is fed back.
     """
-    feedback, past, lead = model.feedback, model.past_guess(y), model.lead
-    v, target = model.from_outside(u), y[lead:]
+    guess = model.past_guess(u, y)
+    v, target = model.from_outside(u), y[model.lead :]
     if not len(target):
-        return past
-    known = np.isfinite(target)
-    guess = np.zeros((len(v), feedback.fed))
-    error, there = past_error(model.function, feedback, v, past, guess, target, known)
+        return guess
+    search = PastSearch(model, v, target, guess)
+    past, error, there = guess, *search.error(guess, None)
     for _ in range(STEPS):
         if there is None:
             return past
-        rows = past_columns(model.function, feedback, there) * known
-        residual = np.where(known, there.values.f[:, -feedback.observed :] - target, 0.0)
-        D = rows.reshape(len(rows), -1)
-        scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=1), 1e-300))
-        step: Array = -scale * np.linalg.lstsq((D * scale[:, None]).T, residual.ravel(), rcond=1e-8)[0]
+        step = search.step(past, there)
         for _ in range(HALVINGS):
-            trial = past + step.reshape(past.shape)
-            lower, then = past_error(model.function, feedback, v, trial, there.fed(feedback), target, known)
+            trial = past + step
+            lower, then = search.error(trial, there)
             if lower < error:
                 break
             step = 0.5 * step
@@ -53,15 +49,43 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     return past
 
 
-def past_error(
-    function: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, target: Array, known: BoolArray
-) -> tuple[float, Trajectory | None]:
-    """The sum of squares of what is simulated wrongly from a past, and the trajectory, None where there is none."""
-    there = solve_trajectory(function, feedback, v, past, guess)
-    if there is None:
-        return np.inf, None
-    off = np.where(known, there.values.f[:, -feedback.observed :] - target, 0.0)
-    return float(np.sum(off**2)), there
+class PastSearch:
+    """Least squares for the past of a model whose first outputs are `target` (some, ny) under v, near a guess."""
+
+    def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
+        self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
+        self.target, self.known = target, np.isfinite(target)
+        size = np.nanstd(target, axis=0) if self.known.any() else np.ones(target.shape[1])
+        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
+        self.prior = np.tile(1.0 / model.spread, model.feedback.longest) if model.noise.any() else None
+        self.spread = model.spread
+
+    def error(self, past: Array, near: Trajectory | None) -> tuple[float, Trajectory | None]:
+        """The sum of squares, and the trajectory from a past; infinite, and None, where there is none."""
+        if near is None:
+            done = follow(self.function, self.feedback, self.v, past, self.spread)
+            there = Trajectory(done.phi, self.function.values(done.phi)) if len(done.f) == len(self.v) else None
+        else:
+            there = solve_trajectory(self.function, self.feedback, self.v, past, near.fed(self.feedback))
+        if there is None:
+            return np.inf, None
+        away = 0.0 if self.prior is None else float(np.sum((self.prior * (past - self.guess).ravel()) ** 2))
+        return float(np.sum(self.residual(there) ** 2)) + away, there
+
+    def residual(self, there: Trajectory) -> Array:
+        """What is simulated wrongly, (some, ny), in units of the model's own error; 0 where nothing was measured."""
+        off = there.values.f[:, -self.feedback.observed :] - self.target
+        return np.where(self.known, off * self.weight, 0.0)
+
+    def step(self, past: Array, there: Trajectory) -> Array:
+        """A Gauss–Newton step from a past."""
+        rows = past_columns(self.function, self.feedback, there) * (self.known * self.weight)
+        D, off = rows.reshape(len(rows), -1).T, self.residual(there).ravel()
+        if self.prior is not None:
+            D = np.concatenate([D, np.diag(self.prior)])
+            off = np.concatenate([off, self.prior * (past - self.guess).ravel()])
+        scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=0), 1e-300))
+        return np.asarray(-scale * np.linalg.lstsq(D * scale, off, rcond=1e-8)[0]).reshape(past.shape)
 
 
 def past_columns(function: FedBack, feedback: Feedback, there: Trajectory) -> Array:

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import as_names, counted, read_only
+from unbraid.data.checks import as_names, counted
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
@@ -33,7 +33,7 @@ class NarxModel(DynamicModel):
         Which moments before t are in φ: 0 is t itself, for inputs.
     nu
         How many inputs u there are.
-    dt, spread, input_names, output_names
+    dt, spread, noise, rest_input, input_names, output_names
         As of a state-space model; `spread` is that of the outputs.
     """
 
@@ -47,6 +47,8 @@ class NarxModel(DynamicModel):
         nu: int = 1,
         dt: float = 1.0,
         spread: npt.ArrayLike | None = None,
+        noise: npt.ArrayLike | None = None,
+        rest_input: npt.ArrayLike | None = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
@@ -64,7 +66,9 @@ class NarxModel(DynamicModel):
                 f"{counted(ny, 'output')}, got {shown(nonlinearity)}."
             )
         self.nonlinearity, self.dt, self._nu = nonlinearity, sampling_time(dt, None, 0), int(nu)
-        self.spread = read_only(np.ones(ny)) if spread is None else vector("spread", spread, ny)
+        self.spread = vector("spread", spread, np.ones(ny))
+        self.noise = vector("noise", noise, np.zeros(ny))
+        self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
 
@@ -94,13 +98,12 @@ class NarxModel(DynamicModel):
         return lagged(u, self.input_lags, self.lead)
 
     def past_at_rest(self) -> Array:
-        """The equilibrium under zero input, or zero where there is none."""
-        found = equilibrium(
-            self.function, self.feedback, np.zeros(self.nu * len(self.input_lags)), np.zeros(len(self.L))
-        )
+        """The equilibrium under the input at rest, or zero where there is none."""
+        v = np.tile(self.rest_input, len(self.input_lags))
+        found = equilibrium(self.function, self.feedback, v, np.zeros(len(self.L)))
         return np.tile(np.zeros(len(self.L)) if found is None else found, (self.feedback.longest, 1))
 
-    def past_guess(self, y: Array) -> Array:
+    def past_guess(self, u: Array, y: Array) -> Array:
         """The outputs just before the first that is simulated; where one is not known, the one before, or the mean."""
         some = y[: self.lead].copy()
         mean = np.nan_to_num(np.nanmean(y, axis=0)) if np.isfinite(y).any(axis=0).all() else np.zeros(y.shape[1])

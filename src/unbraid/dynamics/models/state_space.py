@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,14 @@ class StateSpaceModel(DynamicModel):
         The sampling time.
     K
         (nx, ny), by which a predictor corrects its state, x⁺ = … + K (y - ŷ); zero if None.
-    rest
-        (nx,), the state of a system at rest; if None, the equilibrium under zero input, or zero where none is found.
     spread
         (nx,), the standard deviation of the states in training; one if None.
+    noise
+        (ny,), the error of the simulation in training; zero if None.
+    rest_input
+        (nu,), the input of a system at rest; zero if None.
+    rest
+        (nx,), its state then; if None, the equilibrium under `rest_input`, or zero where none is found.
     input_names, output_names
         nu and ny names, or None.
     """
@@ -50,8 +55,10 @@ class StateSpaceModel(DynamicModel):
         *,
         dt: float = 1.0,
         K: npt.ArrayLike | None = None,
-        rest: npt.ArrayLike | None = None,
         spread: npt.ArrayLike | None = None,
+        noise: npt.ArrayLike | None = None,
+        rest_input: npt.ArrayLike | None = None,
+        rest: npt.ArrayLike | None = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
@@ -69,13 +76,18 @@ class StateSpaceModel(DynamicModel):
         self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
-        self.spread = read_only(np.ones(nx)) if spread is None else vector("spread", spread, nx)
+        self.spread = vector("spread", spread, np.ones(nx))
+        self.noise = vector("noise", noise, np.zeros(ny))
+        self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
-        if rest is None:
-            found = equilibrium(self.function, self.feedback, np.zeros(nu), np.zeros(nx))
-            rest = np.zeros(nx) if found is None else found
-        self.rest = vector("rest", rest, nx)
+        found = equilibrium(self.function, self.feedback, self.rest_input, np.zeros(nx)) if rest is None else rest
+        self.rest = vector("rest", found, np.zeros(nx))
+
+    def changed(self, **parts: Any) -> StateSpaceModel:
+        """The same model with other ones of its parts, by the names of the constructor."""
+        kept = {name: getattr(self, name) for name in PARTS}
+        return StateSpaceModel(**{**kept, **parts})
 
     @property
     def order(self) -> int:
@@ -111,9 +123,11 @@ class StateSpaceModel(DynamicModel):
         """The state at rest."""
         return self.rest[None]
 
-    def past_guess(self, y: Array) -> Array:
-        """The state at rest."""
-        return self.rest[None]
+    def past_guess(self, u: Array, y: Array) -> Array:
+        """The equilibrium under the mean of the inputs, where there is one not too far out; else the state at rest."""
+        found = equilibrium(self.function, self.feedback, u.mean(axis=0), self.rest)
+        near = found is not None and np.all(np.abs(found - self.rest) <= FAR * self.spread)
+        return (found if near and found is not None else self.rest)[None]
 
     def states_of(self, phi: Array) -> Array:
         """The states x (T, nx)."""
@@ -163,6 +177,24 @@ class StateSpaceModel(DynamicModel):
         )
 
 
+PARTS = (
+    "A",
+    "B",
+    "C",
+    "D",
+    "nonlinearity",
+    "dt",
+    "K",
+    "spread",
+    "noise",
+    "rest_input",
+    "rest",
+    "input_names",
+    "output_names",
+)
+"""What a model is made of."""
+FAR = 5.0
+"""Standard deviations of the states up to which an equilibrium is a sensible guess."""
 FIRST = 50
 """Samples from which the initial state of a prediction is found."""
 
@@ -170,16 +202,16 @@ FIRST = 50
 def matrix(name: str, given: npt.ArrayLike) -> Array:
     """A matrix of finite numbers, read-only."""
     array = np.atleast_2d(numbers(name, given))
-    if array.ndim != 2 or not array.size:
-        raise DataError(f"{name} must be a matrix of a row and a column at least, got shape {np.shape(given)}.")
-    check_finite(name, array)
+    if array.ndim != 2:
+        raise DataError(f"{name} must be a matrix, got shape {np.shape(given)}.")
+    check_finite(name, array, "repair it")
     return read_only(array)
 
 
-def vector(name: str, given: npt.ArrayLike, length: int) -> Array:
-    """So many finite numbers, read-only."""
-    array = numbers(name, given)
-    if array.shape != (length,):
-        raise DataError(f"{name} must be ({length},), got shape {array.shape}.")
-    check_finite(name, array)
+def vector(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
+    """A vector of finite numbers, as long as its default, which it is where None was given; read-only."""
+    array = default if given is None else np.atleast_1d(numbers(name, given))
+    if array.shape != default.shape:
+        raise DataError(f"{name} must be {default.shape}, got shape {array.shape}.")
+    check_finite(name, array, "repair it")
     return read_only(array)
