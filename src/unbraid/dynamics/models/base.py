@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class Simulation:
     outside
         (T,), where an input of a branch was outside the range seen in training.
     states
-        (T, nx), the states of a state-space model; else None.
+        (T, nx), the states of a state-space model, NaN likewise; else None.
     """
 
     y: Array
@@ -72,7 +72,9 @@ class Simulation:
     @property
     def diverged_at(self) -> int | None:
         """The first sample that could not be simulated; None where all could."""
-        return int(np.argmax(np.isnan(self.y[:, 0]))) if self.status is SimulationStatus.DIVERGED else None
+        if self.status is not SimulationStatus.DIVERGED:
+            return None
+        return int(np.flatnonzero(np.append(True, ~np.isnan(self.y[:, 0])))[-1])
 
     def __repr__(self) -> str:
         share = (
@@ -180,10 +182,8 @@ class DynamicModel(ABC):
         """The simulation under u (lead + T, nu) from a past; outputs `first` (·, ny) stand before it."""
         done = follow(self.function, self.feedback, self.from_outside(inputs), past, self.spread)
         total = len(inputs) - self.lead
-        y = np.full((total, self.ny), np.nan)
-        y[: len(done.f)] = done.f[:, -self.ny :]
-        outside = np.zeros(total, dtype=bool)
-        outside[: len(done.phi)] = outside_ranges(self.nonlinearity, done.phi)
+        y, phi = (extended(array, total, np.nan) for array in (done.f[:, -self.ny :], done.phi))
+        outside = extended(outside_ranges(self.nonlinearity, done.phi), total, False)
         status = (
             SimulationStatus.DIVERGED
             if len(done.f) < total
@@ -192,9 +192,7 @@ class DynamicModel(ABC):
             else SimulationStatus.FINISHED
         )
         before = np.zeros(len(first), dtype=bool)
-        return Simulation(
-            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(done.phi)
-        )
+        return Simulation(np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(phi))
 
     def states_of(self, phi: Array) -> Array | None:
         """The states among φ (T, mφ), where there are any."""
@@ -254,6 +252,8 @@ class DynamicModel(ABC):
         array = signal(name, y)
         if array.shape[1] != self.ny:
             raise DataError(f"{name} must be (T, {self.ny}), got shape {np.shape(y)}.")
+        if np.isinf(array).any():
+            raise DataError(f"{name} has entries that are infinite: put NaN where an output is not known.")
         return array
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -285,6 +285,12 @@ class DynamicModel(ABC):
         from unbraid.dynamics.export import export_dynamic
 
         return export_dynamic(self, path, name=name, dtype=dtype)
+
+
+def extended(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:
+    """An array with so many rows, those that it does not have being a value."""
+    missing = np.full((length - len(array), *array.shape[1:]), value, dtype=array.dtype)
+    return np.concatenate([array, missing])
 
 
 def outside_ranges(model: DecoupledModel, phi: Array) -> BoolArray:

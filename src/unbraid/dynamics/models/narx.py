@@ -12,8 +12,8 @@ from unbraid.data.checks import as_names, counted
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
-from unbraid.dynamics.models.initial import equilibrium
-from unbraid.dynamics.models.state_space import matrix, vector
+from unbraid.dynamics.models.initial import equilibrium, known_means
+from unbraid.dynamics.models.state_space import matrix, positive, vector
 from unbraid.dynamics.record import sampling_time
 from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.kernels.arrays import Array
@@ -66,7 +66,7 @@ class NarxModel(DynamicModel):
                 f"{counted(ny, 'output')}, got {shown(nonlinearity)}."
             )
         self.nonlinearity, self.dt, self._nu = nonlinearity, sampling_time(dt, None, 0), int(nu)
-        self.spread = vector("spread", spread, np.ones(ny))
+        self.spread = positive("spread", spread, np.ones(ny))
         self.noise = vector("noise", noise, np.zeros(ny))
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
@@ -106,9 +106,8 @@ class NarxModel(DynamicModel):
     def past_guess(self, u: Array, y: Array) -> Array:
         """The outputs just before the first that is simulated; where one is not known, the one before, or the mean."""
         some = y[: self.lead].copy()
-        mean = np.nan_to_num(np.nanmean(y, axis=0)) if np.isfinite(y).any(axis=0).all() else np.zeros(y.shape[1])
         for t in range(len(some)):
-            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else mean, some[t])
+            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else known_means(y), some[t])
         return some[-self.feedback.longest :]
 
     def predicted(self, u: Array, y: Array) -> Array:
@@ -116,15 +115,15 @@ class NarxModel(DynamicModel):
         lead, result = self.lead, np.full_like(y, np.nan)
         filled = y.copy()
         result[:lead] = y[:lead]
-        filled[:lead] = np.where(np.isnan(y[:lead]), np.nan_to_num(np.nanmean(y, axis=0)), y[:lead])
+        filled[:lead] = np.where(np.isnan(y[:lead]), known_means(y), y[:lead])
         v = self.from_outside(u)
         ready = ~np.isnan(lagged(filled, self.output_lags, lead)).any(axis=1)
         phi = np.concatenate([lagged(filled, self.output_lags, lead), v], axis=1)
         result[lead:][ready] = self.function.values(phi[ready]).f
         for t in np.flatnonzero(~ready) + lead:  # behind a gap, what was predicted stands for what was measured
-            gap = np.isnan(filled[t - 1])
-            filled[t - 1] = np.where(gap, result[t - 1], filled[t - 1])
-            past = np.concatenate([filled[t - lag] for lag in self.output_lags])
+            before = t - np.array(self.output_lags)
+            filled[before] = np.where(np.isnan(filled[before]), result[before], filled[before])
+            past = filled[before].ravel()
             result[t] = self.function.values(np.concatenate([past, v[t - lead]])[None]).f[0]
         return result
 
@@ -149,5 +148,5 @@ def as_lags(name: str, given: Sequence[int], least: int) -> tuple[int, ...]:
 
 def lagged(signal: Array, lags: Sequence[int], lead: int) -> Array:
     """Rows [s_{t - lag} for each lag] for t = lead … T - 1, of a signal (T, k): (T - lead, k len(lags))."""
-    T = len(signal)
+    T = max(len(signal), lead)
     return np.concatenate([signal[lead - lag : T - lag] for lag in lags], axis=1)

@@ -76,7 +76,7 @@ class StateSpaceModel(DynamicModel):
         self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
-        self.spread = vector("spread", spread, np.ones(nx))
+        self.spread = positive("spread", spread, np.ones(nx))
         self.noise = vector("noise", noise, np.zeros(ny))
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
@@ -135,8 +135,12 @@ class StateSpaceModel(DynamicModel):
 
     def step(self, x: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Array, Array]:
         """The next state and the output, x⁺ and y, at a state x (nx,) and an input u (nu,)."""
-        f = self.function.values(np.concatenate([numbers("x", x), np.atleast_1d(numbers("u", u))])[None]).f[0]
+        f = self.function.values(self.point(x, u)[None]).f[0]
         return f[: self.order], f[self.order :]
+
+    def point(self, x: npt.ArrayLike | None, u: npt.ArrayLike | None) -> Array:
+        """The φ = [x; u] of a state (nx,) and an input (nu,), those at rest if None; or a sentence why not."""
+        return np.concatenate([vector("x", x, self.rest), vector("u", u, self.rest_input)])
 
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, with the state corrected by K (y - ŷ)."""
@@ -155,12 +159,9 @@ class StateSpaceModel(DynamicModel):
         return np.linalg.eigvals(self.A).astype(np.complex128)
 
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
-        """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
-        state = self.rest if x is None else numbers("x", x)
-        inputs = np.zeros(self.nu) if u is None else np.atleast_1d(numbers("u", u))
-        function = self.function
-        M = function.slopes(function.values(np.concatenate([state, inputs])[None]), self.order + self.nu)[0]
-        nx = self.order
+        """A, B, C, D of small changes about a state and an input, those at rest if None."""
+        function, nx = self.function, self.order
+        M = function.slopes(function.values(self.point(x, u)[None]), nx + self.nu)[0]
         return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
 
     def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
@@ -210,8 +211,16 @@ def matrix(name: str, given: npt.ArrayLike) -> Array:
 
 def vector(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
     """A vector of finite numbers, as long as its default, which it is where None was given; read-only."""
-    array = default if given is None else np.atleast_1d(numbers(name, given))
+    array = default if given is None else numbers(name, np.atleast_1d(np.asarray(given)))
     if array.shape != default.shape:
         raise DataError(f"{name} must be {default.shape}, got shape {array.shape}.")
     check_finite(name, array, "repair it")
     return read_only(array)
+
+
+def positive(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
+    """A vector likewise, of numbers above 0."""
+    array = vector(name, given, default)
+    if not np.all(array > 0.0):
+        raise DataError(f"{name} must be above 0, got {array.min():.3g} among others.")
+    return array
