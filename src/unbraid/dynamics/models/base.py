@@ -7,6 +7,8 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +34,8 @@ class SimulationStatus(enum.Enum):
         "identify with a record of larger amplitude, or look at `continuation`."
     )
     DIVERGED = (
-        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what the "
-        'model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
+        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what "
+        'the model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
     )
 
     @property
@@ -59,7 +61,7 @@ class Simulation:
     outside
         (T,), where an input of a branch was outside the range seen in training.
     states
-        (T, nx), the states of a state-space model; else None.
+        (T, nx), the states of a state-space model, NaN likewise; else None.
     """
 
     y: Array
@@ -70,7 +72,9 @@ class Simulation:
     @property
     def diverged_at(self) -> int | None:
         """The first sample that could not be simulated; None where all could."""
-        return int(np.argmax(np.isnan(self.y[:, 0]))) if self.status is SimulationStatus.DIVERGED else None
+        if self.status is not SimulationStatus.DIVERGED:
+            return None
+        return int(np.flatnonzero(np.append(True, ~np.isnan(self.y[:, 0])))[-1])
 
     def __repr__(self) -> str:
         share = (
@@ -117,7 +121,7 @@ class DynamicModel(ABC):
     @property
     @abstractmethod
     def function(self) -> ModelFunction:
-        """F."""
+        """The function f."""
 
     @property
     @abstractmethod
@@ -141,7 +145,7 @@ class DynamicModel(ABC):
 
     @abstractmethod
     def from_outside(self, u: Array) -> Array:
-        """V (T - lead, p), the part of φ that is not fed back, from u (T, nu)."""
+        """The part v (T - lead, p) of φ that is not fed back, from u (T, nu)."""
 
     @abstractmethod
     def past_at_rest(self) -> Array:
@@ -178,10 +182,8 @@ class DynamicModel(ABC):
         """The simulation under u (lead + T, nu) from a past; outputs `first` (·, ny) stand before it."""
         done = follow(self.function, self.feedback, self.from_outside(inputs), past, self.spread)
         total = len(inputs) - self.lead
-        y = np.full((total, self.ny), np.nan)
-        y[: len(done.f)] = done.f[:, -self.ny :]
-        outside = np.zeros(total, dtype=bool)
-        outside[: len(done.phi)] = outside_ranges(self.nonlinearity, done.phi)
+        y, phi = (extended(array, total, np.nan) for array in (done.f[:, -self.ny :], done.phi))
+        outside = extended(outside_ranges(self.nonlinearity, done.phi), total, False)
         status = (
             SimulationStatus.DIVERGED
             if len(done.f) < total
@@ -190,9 +192,7 @@ class DynamicModel(ABC):
             else SimulationStatus.FINISHED
         )
         before = np.zeros(len(first), dtype=bool)
-        return Simulation(
-            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(done.phi)
-        )
+        return Simulation(np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(phi))
 
     def states_of(self, phi: Array) -> Array | None:
         """The states among φ (T, mφ), where there are any."""
@@ -236,11 +236,11 @@ class DynamicModel(ABC):
         """One step ahead, for arrays (T, nu) and (T, ny)."""
 
     def as_given(self, y: Array, u: npt.ArrayLike) -> Array:
-        """Y (T, ny) as (T,), where u was given so and there is one output."""
+        """Outputs (T, ny) as (T,), where u was given so and there is one of them."""
         return y[:, 0] if np.ndim(u) == 1 and self.ny == 1 else y
 
     def inputs(self, u: npt.ArrayLike) -> Array:
-        """U as an array (T, nu), or a sentence why not."""
+        """The inputs as an array (T, nu), or a sentence why not."""
         array = signal("u", u)
         if array.shape[1] != self.nu:
             raise DataError(f"u must be (T, {self.nu}), got shape {np.shape(u)}.")
@@ -248,10 +248,12 @@ class DynamicModel(ABC):
         return array
 
     def outputs(self, name: str, y: npt.ArrayLike) -> Array:
-        """Y as an array (T, ny), or a sentence why not."""
+        """The outputs as an array (T, ny), or a sentence why not."""
         array = signal(name, y)
         if array.shape[1] != self.ny:
             raise DataError(f"{name} must be (T, {self.ny}), got shape {np.shape(y)}.")
+        if np.isinf(array).any():
+            raise DataError(f"{name} has entries that are infinite: put NaN where an output is not known.")
         return array
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -259,6 +261,36 @@ class DynamicModel(ABC):
         from unbraid.dynamics.models.files import save_model
 
         save_model(self, path)
+
+    def export(
+        self, path: str | PathLike[str], *, name: str | None = None, dtype: Literal["float64", "float32"] = "float64"
+    ) -> tuple[Path, ...]:
+        """Write the model in another language, so that it runs without unbraid; the ending of `path` says which.
+
+        Parameters
+        ----------
+        path
+            ``.c`` (and ``.h`` beside it): C99 without dependencies, a function that goes one moment ahead. ``.m``: a
+            function for MATLAB and Octave that simulates a record.
+        name
+            What functions are called; None: after the file.
+        dtype
+            The type of the numbers in C: "float64" or "float32".
+
+        Returns
+        -------
+        tuple of Path
+            The files that were written.
+        """
+        from unbraid.dynamics.export import export_dynamic
+
+        return export_dynamic(self, path, name=name, dtype=dtype)
+
+
+def extended(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:
+    """An array with so many rows, those that it does not have being a value."""
+    missing = np.full((length - len(array), *array.shape[1:]), value, dtype=array.dtype)
+    return np.concatenate([array, missing])
 
 
 def outside_ranges(model: DecoupledModel, phi: Array) -> BoolArray:

@@ -25,7 +25,7 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     Least squares by Gauss–Newton from a guess. What the outputs hardly tell of stays near the guess: errors of the
     outputs count in units of the model's own error, departures from the guess in the spread of what is fed back.
     """
-    feedback, guess = model.feedback, model.past_guess(u, y)
+    guess = model.past_guess(u, y)
     v, target = model.from_outside(u), y[model.lead :]
     if not len(target):
         return guess
@@ -55,7 +55,7 @@ class PastSearch:
     def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
         self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
         self.target, self.known = target, np.isfinite(target)
-        size = np.nanstd(target, axis=0) if self.known.any() else np.ones(target.shape[1])
+        size = np.sqrt(known_means((target - known_means(target)) ** 2))
         self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
         self.prior = np.tile(1.0 / model.spread, model.feedback.longest) if model.noise.any() else None
         self.spread = model.spread
@@ -108,8 +108,14 @@ def add_past(force: Array, M: Array, past: Array, feedback: Feedback) -> None:
             force[:, t] += past[:, longest - lag + t] @ M[t, :, k * q : (k + 1) * q].T
 
 
+def known_means(signal: Array) -> Array:
+    """The mean (k,) of what is known, not NaN, of each column of a signal (T, k); zero where nothing is."""
+    known = ~np.isnan(signal)
+    return np.asarray(np.sum(np.where(known, signal, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
 def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array) -> Array | None:
-    """Z (q,) with z = f([z; z; …; v])[:q] for a constant v (p,), by Newton's method; None where none is found."""
+    """What z (q,) = f([z; z; …; v])[:q] is under a constant v (p,), by Newton's method; None where none is found."""
     z, q = guess.copy(), feedback.fed
     with np.errstate(all="ignore"):
         for _ in range(50):

@@ -14,7 +14,8 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction, ObserverFunction
 from unbraid.dynamics.models.initial import equilibrium
 from unbraid.dynamics.models.trajectory import follow
-from unbraid.errors import DataError
+from unbraid.dynamics.record import sampling_time
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
@@ -68,14 +69,14 @@ class StateSpaceModel(DynamicModel):
                 raise DataError(f"{name} must be {shape}, got shape {getattr(self, name).shape}.")
         if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (nx + nu, nx + ny):
             raise DataError(
-                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and y, "
-                f"got {nonlinearity!r}."
+                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and "
+                f"y, got {shown(nonlinearity)}."
             )
-        self.nonlinearity, self.dt = nonlinearity, float(dt)
+        self.nonlinearity, self.dt = nonlinearity, sampling_time(dt, None, 0)
         self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
-        self.spread = vector("spread", spread, np.ones(nx))
+        self.spread = positive("spread", spread, np.ones(nx))
         self.noise = vector("noise", noise, np.zeros(ny))
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
@@ -115,7 +116,7 @@ class StateSpaceModel(DynamicModel):
         return 0
 
     def from_outside(self, u: Array) -> Array:
-        """U itself."""
+        """The inputs themselves."""
         return u
 
     def past_at_rest(self) -> Array:
@@ -129,13 +130,17 @@ class StateSpaceModel(DynamicModel):
         return (found if near and found is not None else self.rest)[None]
 
     def states_of(self, phi: Array) -> Array:
-        """X (T, nx)."""
+        """The states x (T, nx)."""
         return phi[:, : self.order]
 
     def step(self, x: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Array, Array]:
         """The next state and the output, x⁺ and y, at a state x (nx,) and an input u (nu,)."""
-        f = self.function.values(np.concatenate([numbers("x", x), np.atleast_1d(numbers("u", u))])[None]).f[0]
+        f = self.function.values(self.point(x, u)[None]).f[0]
         return f[: self.order], f[self.order :]
+
+    def point(self, x: npt.ArrayLike | None, u: npt.ArrayLike | None) -> Array:
+        """The φ = [x; u] of a state (nx,) and an input (nu,), those at rest if None; or a sentence why not."""
+        return np.concatenate([vector("x", x, self.rest), vector("u", u, self.rest_input)])
 
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, with the state corrected by K (y - ŷ)."""
@@ -149,17 +154,14 @@ class StateSpaceModel(DynamicModel):
         return result
 
     @property
-    def poles(self) -> Array:
+    def poles(self) -> npt.NDArray[np.complex128]:
         """The eigenvalues of A, complex."""
-        return np.linalg.eigvals(self.A)  # type: ignore[no-any-return]
+        return np.linalg.eigvals(self.A).astype(np.complex128)
 
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
-        """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
-        state = self.rest if x is None else numbers("x", x)
-        inputs = np.zeros(self.nu) if u is None else np.atleast_1d(numbers("u", u))
-        function = self.function
-        M = function.slopes(function.values(np.concatenate([state, inputs])[None]), self.order + self.nu)[0]
-        nx = self.order
+        """A, B, C, D of small changes about a state and an input, those at rest if None."""
+        function, nx = self.function, self.order
+        M = function.slopes(function.values(self.point(x, u)[None]), nx + self.nu)[0]
         return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
 
     def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
@@ -171,8 +173,8 @@ class StateSpaceModel(DynamicModel):
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")
         return (
-            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, {branches}, "
-            f"{self.numbers} numbers)"
+            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, "
+            f"{branches}, {self.numbers} numbers)"
         )
 
 
@@ -209,8 +211,16 @@ def matrix(name: str, given: npt.ArrayLike) -> Array:
 
 def vector(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
     """A vector of finite numbers, as long as its default, which it is where None was given; read-only."""
-    array = default if given is None else np.atleast_1d(numbers(name, given))
+    array = default if given is None else numbers(name, np.atleast_1d(np.asarray(given)))
     if array.shape != default.shape:
         raise DataError(f"{name} must be {default.shape}, got shape {array.shape}.")
     check_finite(name, array, "repair it")
     return read_only(array)
+
+
+def positive(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
+    """A vector likewise, of numbers above 0."""
+    array = vector(name, given, default)
+    if not np.all(array > 0.0):
+        raise DataError(f"{name} must be above 0, got {array.min():.3g} among others.")
+    return array
