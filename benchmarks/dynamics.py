@@ -44,7 +44,7 @@ def curve_errors(fit: Any, truth: Any, record: Any) -> float:
         np.concatenate([one.states, record.u], axis=1) @ model.nonlinearity.W0.T
         for one, model in ((run, fit.model), (true_run, truth))
     )
-    errors = []
+    errors: list[float] = []
     for j, branch in enumerate(truth.nonlinearity.branches):
         low, high = np.quantile(theirs[:, j], [0.5 - MIDDLE / 2, 0.5 + MIDDLE / 2])
         u = np.linspace(low, high, 200)
@@ -116,15 +116,14 @@ def silverbox(path: str) -> None:
             flush=True,
         )
 
-    lags = {"input_lags": (0, 1, 2), "output_lags": (1, 2)}
-    for name, identify in (
-        ("state space, rank 1", lambda: ub.dynamics.state_space(train, order=2, rank=1)),
-        ("state space, rank 2", lambda: ub.dynamics.state_space(train, order=2, rank=2)),
-        ("NARX, rank 1", lambda: ub.dynamics.narx(train, rank=1, **lags)),
-        ("NARX, rank 2", lambda: ub.dynamics.narx(train, rank=2, **lags)),
-    ):
+    lags: dict[str, Any] = {"input_lags": (0, 1, 2), "output_lags": (1, 2)}
+    for rank in (1, 2):
         began = time.perf_counter()
-        told(name, identify(), time.perf_counter() - began)
+        fit = ub.dynamics.state_space(train, order=2, rank=rank)
+        told(f"state space, rank {rank}", fit, time.perf_counter() - began)
+        began = time.perf_counter()
+        fit = ub.dynamics.narx(train, rank=rank, **lags)
+        told(f"NARX, rank {rank}", fit, time.perf_counter() - began)
 
 
 def tanks(path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
-from unbraid.kernels.arrays import Array
-from unbraid.solvers.iterates import Run
+from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import ALONE, Stopping
 
 CUBIC = BSpline(df=3, degree=3)
@@ -62,7 +62,7 @@ def drive(
 ) -> list[Run]:
     """Steps from some points: one run each."""
     fresh = tuple(replace(point, steps=0) for point in points)
-    return session.loop(solver, lambda: SimulationState(fresh), stopping, span)
+    return session.loop(cast("Solver[SimulationState]", solver), lambda: SimulationState(fresh), stopping, span)
 
 
 def point_of(run: Run) -> Point:
@@ -134,9 +134,3 @@ def race(
         if any(run.status in CUTS for run in new):
             break
     return runs
-
-
-def spread_of_states(trajectories: Sequence[Trajectory], fed: int) -> Array:
-    """The standard deviation (q,) of what is fed back."""
-    z = np.concatenate([one.values.f[:, :fed] for one in trajectories])
-    return np.maximum(z.std(axis=0), 1e-12)

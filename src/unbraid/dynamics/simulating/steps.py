@@ -46,11 +46,11 @@ class Penalty:
 
     def of(self, model: Candidate) -> Array:
         """The penalty of each branch, (r,)."""
-        return np.sum(model.W1**2, axis=0) * self.sizes(model)
+        return np.asarray(np.sum(model.W1**2, axis=0) * self.sizes(model))
 
     def sizes(self, model: Candidate) -> Array:
         """a_jᵀ P_j a_j, (r,)."""
-        return np.einsum("jk,jkl,jl->j", model.a, self.P, model.a)
+        return np.asarray(np.einsum("jk,jkl,jl->j", model.a, self.P, model.a))
 
     def add_to(self, equations: Equations, model: Candidate) -> None:
         """Add to normal equations: as much as it curves in a with W1 given, and in W1 with a given."""
@@ -221,7 +221,7 @@ class SimulationSteps:
         """The step of least ½ δᵀ A δ - bᵀ δ that keeps coefficients in their cones."""
         bounded = None if self.projection is None else self.projection.bounded(model.a.shape[1])
         if bounded is None or not bounded.any() or self.projection is None:
-            return minimise_definite(A[None], b[None])[0]
+            return np.asarray(minimise_definite(A[None], b[None])[0])
         r, K = model.a.shape
         placement, first = as_batch(model.placement), len(b) - model.a.size
         T = self.projection.shape_matrices(placement, 1, r, K)[0]
