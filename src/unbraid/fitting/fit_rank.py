@@ -16,13 +16,14 @@ from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
 from unbraid.fitting.case import Case
+from unbraid.fitting.constrained import search_for_starts
 from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
-from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
+from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search
 from unbraid.fitting.session import CUTS, Found, Session, Stage
 from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
 from unbraid.inference.leave_one_out import expected_errors
@@ -207,12 +208,12 @@ class Setup:
         if request.init is None and not samples.has_jacobians:
             return [SearchValues(solver, method, request.rank_used, session.rng.spawn(request.starts))]
         seen = samples_to_search(samples, method) if samples.has_jacobians else with_slopes(samples, method)
-        search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
         stages: list[Stage]
         if request.init is None:
             rngs = session.rng.spawn(request.starts)
-            stages = [SearchStarts(search, request.rank_used, rngs, method.stopping)]
+            stages = [search_for_starts(method, seen, solver, request.rank_used, rngs)]
         else:
+            search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
             model = GivenModel.of(request.init, self.case.units)
             swept = SweepFromModel(search, model, method.stopping)
             stages = [swept if method.polish is None else TakeModel(search, model)]

@@ -25,7 +25,8 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.outside import Outside, expected_outside
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
-from unbraid.metrics import ratio, shares_of_spread
+from unbraid.kernels.ranges import beyond_ends
+from unbraid.metrics import percents_of_spread, ratio
 from unbraid.results.branch import Continuation, FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.held_out import HeldOut
@@ -84,11 +85,8 @@ def ends_of_ranges(model: DecoupledModel, X: Array) -> BoolArray:
     if len(X) < 3:
         return result
     order = np.partition(u, (0, 1, -2, -1), axis=0)
-    low, next_low, next_high, high = order[0], order[1], order[-2], order[-1]
-    slack = 1e-9 * (high - low)
-    result[..., 0] = (u < next_low - slack) & counts
-    result[..., 1] = (u > next_high + slack) & counts
-    return result
+    result[..., 0], result[..., 1] = beyond_ends(u, order[1], order[-2])  # of all others' range, that is
+    return np.asarray(result & counts[:, None])
 
 
 def chosen_samples(around: Neighbourhood, outside: BoolArray) -> IndexArray:
@@ -181,7 +179,7 @@ def summarised(around: Neighbourhood, left: LeftOut, seen: float, beyond: Outsid
         center = weights @ np.where(given, problem.F, 0.0) / count
         spread = weights @ np.where(given, problem.F - center, 0.0) ** 2
         sums, size = [one[:n] * count for one in (both, *each)], center * np.sqrt(count)
-        errors = [100.0 * np.sqrt(shares_of_spread(one, spread, size)) for one in sums]
+        errors = [percents_of_spread(one, spread, size) for one in sums]
     slopes = None
     if problem.J is not None:
         given = ~np.isnan(problem.J)
