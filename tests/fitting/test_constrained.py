@@ -12,6 +12,7 @@ from draws import few_or_many
 from solver_points import a_point
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
+from unbraid.data.in_memory import Samples
 from unbraid.fitting.constrained import SearchHalfFreely, into_constraints, project_branches, search_for_starts
 from unbraid.fitting.search import SearchStarts
 from unbraid.fitting.session import Found, Session
@@ -34,9 +35,10 @@ def a_free_model(constraint: Constraint) -> tuple[GaussNewton, Iterates]:
 
 def slopes_in_outputs(solver: GaussNewton, one: Iterates) -> Array:
     """What the slopes of each branch of a model make of those of the outputs, (r, n, S)."""
-    u = one.W0 @ np.asarray(solver.samples.X).T
+    assert isinstance(solver.samples, Samples)
+    u = one.W0 @ solver.samples.X.T
     slopes = one.placement.evaluate(one.a, one.placement.at(u), 1)[0]
-    return one.W1[0].T[:, :, None] * slopes[:, None, :]
+    return np.asarray(one.W1[0].T[:, :, None] * slopes[:, None, :])
 
 
 @pytest.mark.parametrize("constraint", SHAPES, ids=repr)

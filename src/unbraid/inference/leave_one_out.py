@@ -53,7 +53,18 @@ class LeftOut:
 def expected_errors(
     model: DecoupledModel, problem: Problem, minimised: Objective, constraints: Sequence[Constraint | None]
 ) -> HeldOut | None:
-    """The errors that a fitted model is expected to have on new points; None where that cannot be told.
+    """The errors that a fitted model is expected to have on new points; None where that cannot be told."""
+    around = affordable_neighbourhood(model, problem, minimised, constraints)
+    if around is None:
+        return None
+    with single_blas_thread(), np.errstate(all="ignore"):
+        return leave_one_out(around)
+
+
+def affordable_neighbourhood(
+    model: DecoupledModel, problem: Problem, minimised: Objective, constraints: Sequence[Constraint | None]
+) -> Neighbourhood | None:
+    """A fitted model and its samples, to be looked at as a fit ends; None where that takes too long, or tells nothing.
 
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
@@ -64,7 +75,7 @@ def expected_errors(
         around = Neighbourhood.of(model, problem, minimised, constraints)
         if around.problem.S < 3 or not around.tangent.size:
             return None
-        return leave_one_out(around) if np.isfinite(around.data_matrix).all() else None
+        return around if np.isfinite(around.data_matrix).all() else None
 
 
 def leave_one_out(around: Neighbourhood) -> HeldOut:
