@@ -31,9 +31,9 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.patterns import PLAIN, find_pattern
 from unbraid.results.advice import WORTH_A_WORD, largest_of, on_misfit
 from unbraid.results.carrying import left_out
-from unbraid.results.contradictions import puts_all_in_doubt, with_contradiction_first
+from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
-from unbraid.results.notes import UNEXPLAINED
+from unbraid.results.notes import blames_samples
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
 from unbraid.runtime.interrupts import attempt
@@ -100,7 +100,7 @@ def describe_misfit(fit: Fit, around: Neighbourhood) -> str | None:
     """
     error = 100.0 * np.sqrt(fit.jacobian_error or 0.0)
     error = error if fit.output_errors is None else largest_of(fit.output_errors)
-    if not WORTH_A_WORD < error < UNEXPLAINED or any(puts_all_in_doubt(note) for note in fit.notes):
+    if not error > WORTH_A_WORD or any(blames_samples(note) for note in fit.notes):
         return None
     found = find_pattern(around)
     if found.z < PLAIN:
