@@ -13,8 +13,13 @@ from solver_points import a_point
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import Samples
-from unbraid.fitting.constrained import SearchHalfFreely, into_constraints, project_branches, search_for_starts
-from unbraid.fitting.search import SearchStarts
+from unbraid.fitting.search import (
+    SearchHalfFreely,
+    SearchStarts,
+    into_constraints,
+    project_branches,
+    search_for_starts,
+)
 from unbraid.fitting.session import Found, Session
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status, Trace

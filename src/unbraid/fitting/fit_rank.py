@@ -16,14 +16,13 @@ from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
 from unbraid.fitting.case import Case
-from unbraid.fitting.constrained import search_for_starts
 from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
-from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search
+from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search, search_for_starts
 from unbraid.fitting.session import CUTS, Found, Session, Stage
 from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
 from unbraid.inference.leave_one_out import affordable_neighbourhood, leave_one_out

@@ -18,8 +18,8 @@ from unbraid.bases import Basis, BSpline
 from unbraid.data.estimates import local_slopes, surrogate_slopes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
-from unbraid.fitting.constrained import search_for_starts
 from unbraid.fitting.polish import ROUND, SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
+from unbraid.fitting.search import search_for_starts
 from unbraid.fitting.session import Found, Session, cut_of, session_elsewhere, sort_runs, time_of_day
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
