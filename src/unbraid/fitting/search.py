@@ -4,8 +4,8 @@ Starts are batched where the samples are few, and run one after another where th
 shares of them. The result depends neither on how starts are batched, nor on who runs them.
 
 Where branches have constraints, half of the starts are searched for without these, and then brought in. Sweeps that
-keep to a cone all the way get stuck where free ones pass: on some problems all starts ended in one poor minimum, and most
-free ones near the best, which lies in the cone as well. Where samples contradict the shape it is the other way round.
+keep to a cone all the way get stuck where free ones pass: on some problems all starts ended in one poor minimum, and
+some free ones near the best, which lies in the cone as well. Where samples contradict the shape it is the other way round.
 """
 
 from __future__ import annotations
