@@ -5,7 +5,8 @@ shares of them. The result depends neither on how starts are batched, nor on who
 
 Where branches have constraints, half of the starts are searched for without these, and then brought in. Sweeps that
 keep to a cone all the way get stuck where free ones pass: on some problems all starts ended in one poor minimum, and
-some free ones near the best, which lies in the cone as well. Where samples contradict the shape it is the other way round.
+some free ones near the best, which lies in the cone as well. The other half keeps to the cone, in case the samples
+contradict the shape.
 """
 
 from __future__ import annotations
