@@ -14,6 +14,7 @@ from unbraid.fitting.fit_rank import check_fit
 from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
 from unbraid.fitting.robust import fit_with_loss
+from unbraid.fitting.session import CUTS
 from unbraid.methods import Method
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -132,7 +133,10 @@ def decouple(
     check_fit(problem, request)
     running = RunSettings(rng, jobs, client, callback, checkpoint)
     with running.open(problem, request, request.settings()) as session:
+        find = fit_with_loss
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
-            return find(problem, request, session)
-        return fit_with_loss(problem, request, session)
+        fit = find(problem, request, session)
+        if fit.status not in CUTS:
+            session.tell_of_the_end()
+        return fit
