@@ -20,7 +20,7 @@ from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
-from unbraid.fitting.polish import MeasureAnew, PolishStarts
+from unbraid.fitting.polish import ContinueBest, MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
 from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search, search_for_starts
 from unbraid.fitting.session import CUTS, Found, Session, Stage
@@ -220,7 +220,10 @@ class Setup:
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         race = ROUGHLY if basis.smoothing_open else TO_THE_END
-        stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
+        stages.append(PolishStarts(searched, polish, race))
+        if race == ROUGHLY and self.fewer:  # on a path of ranks fits are compared as they are
+            stages.append(ContinueBest(searched, polish.stopping))
+        stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             choice = Open(self.case.request.basis_open, coupling_open, self.fewer)
