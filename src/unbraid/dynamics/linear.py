@@ -120,7 +120,7 @@ def response(courses: Sequence[Course], A: Array, C: Array) -> tuple[Array, Arra
     return B.reshape(nx, nu), D.reshape(ny, nu), offset, pasts
 
 
-def regressed(courses: Sequence[Course], feedback_width: int, phis: Sequence[Array]) -> Candidate:
+def regressed(courses: Sequence[Course], phis: Sequence[Array]) -> Candidate:
     """The linear NARX model by least squares one step ahead, at φ (T, mφ) of measured outputs."""
     ny = courses[0].y.shape[1]
     phi = np.concatenate([np.column_stack([one, np.ones(len(one))]) for one in phis])
