@@ -16,9 +16,9 @@ KNOTS = 12
 
 
 def spline_of(branch: Branch) -> CubicSpline:
-    """A cubic spline through a curve, over its domain."""
+    """A cubic spline through a curve, over its domain, which goes on along its tangents."""
     u = np.linspace(*branch.domain, KNOTS)
-    return CubicSpline(u, branch(u))
+    return CubicSpline(u, branch(u), extrapolate=False)
 
 
 def splined(truth: StateSpaceModel) -> StateSpaceModel:
@@ -65,7 +65,7 @@ def random_narx(
     rng = np.random.default_rng(seed)
     fed, m = ny * len(output_lags), ny * len(output_lags) + nu * len(input_lags)
     L = rng.standard_normal((ny, m))
-    L[:, :fed] *= 0.6 / np.linalg.norm(L[:, :fed], 2)
+    L[:, :fed] *= 0.5 / sum(np.linalg.norm(part, 2) for part in np.split(L[:, :fed], len(output_lags), axis=1))
     function = random_function(m, ny, r, rng)
     return NarxModel(L, function, input_lags=input_lags, output_lags=output_lags, nu=nu, dt=0.1)
 
