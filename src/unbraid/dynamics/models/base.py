@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import check_finite, counted
+from unbraid.data.checks import check_finite, counted, numbers
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack, ModelFunction
 from unbraid.dynamics.models.initial import find_past
+from unbraid.dynamics.models.linear import poles_of, response_of
 from unbraid.dynamics.models.trajectory import follow
 from unbraid.dynamics.record import signal
 from unbraid.errors import DataError
@@ -61,12 +62,16 @@ class Simulation:
         (T,), where an input of a branch was outside the range seen in training.
     states
         (T, nx), the states of a state-space model; else None.
+    phi
+        (·, mφ), what the function was asked at, moment by moment from the first that was simulated; None where that is
+        not known.
     """
 
     y: Array
     status: SimulationStatus
     outside: BoolArray
     states: Array | None = None
+    phi: Array | None = None
 
     @property
     def diverged_at(self) -> int | None:
@@ -94,6 +99,8 @@ class DynamicModel(ABC):
         The sampling time.
     spread
         (q,), the standard deviation in training of what is fed back.
+    input_lags
+        After how many moments inputs go into f: 0, and in a NARX model as many as it has.
     input_names, output_names
         Of u and y; None where they have none.
     """
@@ -101,6 +108,7 @@ class DynamicModel(ABC):
     nonlinearity: DecoupledModel
     dt: float
     spread: Array
+    input_lags: tuple[int, ...]
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
 
@@ -186,8 +194,18 @@ class DynamicModel(ABC):
         )
         before = np.zeros(len(first), dtype=bool)
         return Simulation(
-            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(done.phi)
+            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(done.phi), done.phi
         )
+
+    @property
+    def poles(self) -> Array:
+        """The poles of the linear part, complex: of a state-space model the eigenvalues of A."""
+        return poles_of(self.function.L, self.feedback)
+
+    def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """The frequency response of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
+        given = np.atleast_1d(numbers("frequency", frequency))
+        return response_of(self.function.L, self.feedback, self.input_lags, given * self.dt)
 
     def states_of(self, phi: Array) -> Array | None:
         """The states among φ (T, mφ), where there are any."""

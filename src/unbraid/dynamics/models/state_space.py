@@ -39,6 +39,8 @@ class StateSpaceModel(DynamicModel):
         nu and ny names, or None.
     """
 
+    input_lags = (0,)
+
     def __init__(
         self,
         A: npt.ArrayLike,
@@ -137,11 +139,6 @@ class StateSpaceModel(DynamicModel):
         result[: len(done.f)] = done.f[:, -self.ny :]
         return result
 
-    @property
-    def poles(self) -> Array:
-        """The eigenvalues of A, complex."""
-        return np.linalg.eigvals(self.A)  # type: ignore[no-any-return]
-
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
         """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
         state = self.rest if x is None else numbers("x", x)
@@ -150,12 +147,6 @@ class StateSpaceModel(DynamicModel):
         M = function.slopes(function.values(np.concatenate([state, inputs])[None]), self.order + self.nu)[0]
         nx = self.order
         return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
-
-    def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
-        """C (z I - A)⁻¹ B + D of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
-        z = np.exp(2j * np.pi * self.dt * np.atleast_1d(numbers("frequency", frequency)))
-        inner = np.linalg.solve(z[:, None, None] * np.eye(self.order) - self.A, self.B.astype(complex)[None])
-        return np.asarray(self.C @ inner + self.D)
 
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")
