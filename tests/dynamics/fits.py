@@ -77,7 +77,7 @@ def two_by_two_fit() -> DynamicFit:
 
 def found(truth: StateSpaceModel, *records: Record) -> DynamicFit:
     """The fit of records that has found the truth, with curves as far as they were seen."""
-    from unbraid.dynamics.spectra import average_slopes
+    from unbraid.dynamics.models.slopes import average_slopes
 
     phi = np.concatenate([truth.run(one.u).phi for one in records])  # type: ignore[misc]
     u = phi @ truth.nonlinearity.W0.T

@@ -7,7 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from unbraid.dynamics.fit import DynamicFit
-from unbraid.dynamics.spectra import visited
+from unbraid.dynamics.models.slopes import visited
 from unbraid.plots.branch_panel import draw_branch
 from unbraid.plots.branches import name_panel, panels_for
 from unbraid.plots.certificates import certain_shapes

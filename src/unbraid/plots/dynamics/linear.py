@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.models.linear import poles_of, response_of
-from unbraid.dynamics.spectra import average_slopes, slopes_along, visited
+from unbraid.dynamics.models.slopes import average_slopes, slopes_along, visited
 from unbraid.kernels.arrays import Array
 from unbraid.plots.dynamics.given import dynamic_fit, input_labels, output_labels
 from unbraid.plots.palette import BLUE, GREEN, GREY, LINES, ORANGE

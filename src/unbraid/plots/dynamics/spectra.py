@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.dynamics.fit import DynamicFit, runs_on
 from unbraid.dynamics.record import Record
-from unbraid.dynamics.spectra import spectrum_of
+from unbraid.kernels.spectra import spectrum_of
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 from unbraid.plots.dynamics.given import check_signal, dynamic_fit, output_labels

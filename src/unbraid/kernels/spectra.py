@@ -1,4 +1,4 @@
-"""What signals are made of, frequency by frequency, and what a model does to them when its branches are taken as lines."""
+"""What signals with gaps are made of, frequency by frequency."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.dynamics.models.base import DynamicModel, Simulation
 from unbraid.kernels.arrays import Array
 
 LONGEST, SHORTEST = 1024, 16
@@ -47,22 +46,3 @@ def whole_segments(signal: Array, n: int) -> list[Array]:
     """The stretches of n samples, half over one another, in which nothing is missing."""
     stretches = (signal[begin : begin + n] for begin in range(0, len(signal) - n + 1, n // 2))
     return [one for one in stretches if np.isfinite(one).all()]
-
-
-def slopes_along(model: DynamicModel, phi: Array) -> Array:
-    """∂f/∂φ (T, n, mφ) at φ (T, mφ): the linear model of small changes at each moment."""
-    function = model.function
-    return function.slopes(function.values(phi), phi.shape[1])
-
-
-def average_slopes(model: DynamicModel, phi: Array) -> Array:
-    """The mean (n, mφ) of ∂f/∂φ over φ (T, mφ): of Gaussian signals, the best linear approximation of f (BLA)."""
-    values = model.function.values(phi)
-    mean = values._replace(G=values.G.mean(axis=1, keepdims=True))
-    return np.asarray(model.function.slopes(mean, phi.shape[1])[0])
-
-
-def visited(simulations: Sequence[Simulation]) -> Array | None:
-    """φ (T, mφ) of all simulations that tell it, one after another; None where none does."""
-    known = [one.phi for one in simulations if one.phi is not None and len(one.phi)]
-    return np.concatenate(known) if known else None
