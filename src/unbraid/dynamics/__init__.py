@@ -6,6 +6,7 @@ everything but skins: plots, reports and the command line.
 
 from unbraid.dynamics import systems
 from unbraid.dynamics.fit import DynamicFit, RecordError
+from unbraid.dynamics.identify import narx, state_space
 from unbraid.dynamics.models.base import DivergenceWarning, DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.files import load_model as load
 from unbraid.dynamics.models.narx import NarxModel
@@ -23,5 +24,7 @@ __all__ = [
     "SimulationStatus",
     "StateSpaceModel",
     "load",
+    "narx",
+    "state_space",
     "systems",
 ]

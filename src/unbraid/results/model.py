@@ -66,9 +66,10 @@ class DecoupledModel:
         output_names: Sequence[str] | None = None,
         encoding: Encoding | None = None,
     ) -> None:
-        self.W0, self.W1 = read_only(numbers("W0", W0)), read_only(numbers("W1", W1))
         self.branches = tuple(branches)
         r = len(self.branches)
+        checked = numbers if r else lambda name, given: np.asarray(given, dtype=np.float64)  # no branches: no entries
+        self.W0, self.W1 = read_only(checked("W0", W0)), read_only(checked("W1", W1))
         for name, matrix, axis in (("W0", self.W0, 0), ("W1", self.W1, 1)):
             if matrix.ndim != 2 or matrix.shape[axis] != r:
                 shape = f"({r}, m)" if axis == 0 else f"(n, {r})"
@@ -79,7 +80,8 @@ class DecoupledModel:
         if self.bias.shape != (self.n,):
             raise DataError(f"bias must be ({self.n},), got shape {self.bias.shape}.")
         for name, array in (("W0", self.W0), ("W1", self.W1), ("bias", self.bias)):
-            check_finite(name, array)
+            if array.size:
+                check_finite(name, array)
         self.input_names = as_names("input_names", input_names, None, self.m)
         self.output_names = as_names("output_names", output_names, None, self.n)
         self.encoding = encoding

@@ -6,37 +6,41 @@ r"""Levenberg–Marquardt on the simulation error: the solver of dynamic models.
 over all δ or, where branches are constrained, over those that lead to points of the cone. A step that gains nothing, or
 under which the simulation does not come to an end, is taken back and damped more. Knots are placed anew on what the
 branches see at a few scheduled steps.
+
+Penalised splines add Σ_j α ‖w1_j‖² S a_jᵀ Ω a_j, which does not depend on how sizes are split between W1 and a.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from unbraid.bases import Basis, Placement
-from unbraid.bases.projection import Projection
+from unbraid.bases.projection import Projection, targets
+from unbraid.dynamics.models.feedback import Course, Feedback, count_equations
+from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.simulating.linearised import Equations, form_equations
-from unbraid.dynamics.models.trajectory import Trajectory, solve_trajectory
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.kernels.quadratics import minimise_definite, minimise_nonnegative
 from unbraid.results.outcome import Event
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.iterates import Measure
 
-FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 SHRINK, GROW = 0.1, 6.0
 TINY = 1e-14
 """Of the largest diagonal entry of N: what no error tells anything of is damped by so much at least."""
+PLACE_KNOTS_AT = frozenset((3, 6, 10, 15, 22, 30))
+"""Steps before which knots are placed anew."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A model, its trajectories, and the simulation error there: the sum of squares, and its normal equations."""
+    """A model, its trajectories, and the objective there with its normal equations."""
 
     model: Candidate
     trajectories: tuple[Trajectory, ...]
@@ -56,67 +60,112 @@ class SimulationState(Batch):
 
 @dataclass(frozen=True)
 class SimulationSteps:
-    """The solver, on given courses."""
+    """The solver, on given courses.
+
+    Attributes
+    ----------
+    feedback
+        Which outputs come back.
+    courses
+        The records, in balanced units.
+    basis
+        What branches are made of; None without branches.
+    projection
+        Onto the cones of their constraints; None without branches.
+    place_knots_at
+        Steps before which knots are placed anew.
+    """
 
     resolution: ClassVar[float] = 0.0
     feedback: Feedback
     courses: tuple[Course, ...]
     basis: Basis | None
     projection: Projection | None
-    place_knots_at: frozenset[int] = frozenset((3, 6, 10, 15, 22, 30))
+    place_knots_at: frozenset[int] = PLACE_KNOTS_AT
+
+    # What the loop asks for
+
+    def step(self, state: SimulationState) -> tuple[SimulationState, list[tuple[int, Event]]]:
+        """One step of every start."""
+        return SimulationState(tuple(map(self.advance, state.points))), []
+
+    def measure(self, state: SimulationState) -> Measure:
+        """The mean squared error of each start, in units of the outputs' spread."""
+        objective = np.array([point.objective for point in state.points]) / count_equations(self.courses)
+        return Measure(objective, np.full(len(objective), np.nan))
+
+    def may_converge(self, state: SimulationState) -> BoolArray:
+        """Where a step was made, or none can be made any more."""
+        return np.array([point.moved or point.damping >= MOST_DAMPING for point in state.points])
+
+    def iterates(self, state: SimulationState) -> SimulationState:
+        """The points themselves: their trajectories are the guesses that others begin with."""
+        return state
+
+    # One start
 
     def point(self, model: Candidate, guesses: Sequence[Array] | None = None) -> Point | None:
         """The point at a model; None where its simulation does not come to an end."""
         trajectories = self.simulate(model, guesses)
         if trajectories is None:
             return None
-        objective = self.error(trajectories)
-        return Point(model, trajectories, objective, self.equations(model, trajectories))
+        equations = self.equations(model, trajectories)
+        return Point(model, trajectories, self.objective(model, trajectories), equations)
 
-    def simulate(self, model: Candidate, guesses: Sequence[Array] | None) -> tuple[Trajectory, ...] | None:
-        """The trajectories of a model; without guesses about zero."""
+    def simulate(self, model: Candidate, guesses: Sequence[Array] | None = None) -> tuple[Trajectory, ...] | None:
+        """The trajectories of a model near guesses z (T, q), or without these by all means; None where it is lost."""
         result = []
         for i, (course, past) in enumerate(zip(self.courses, model.pasts, strict=True)):
-            guess = np.zeros((len(course), self.feedback.fed)) if guesses is None else guesses[i]
-            trajectory = solve_trajectory(model, self.feedback, course.v, past, guess)
+            if guesses is None:
+                done = follow(model, self.feedback, course.v, past, np.ones(self.feedback.fed))
+                trajectory = Trajectory(done.phi, model.values(done.phi)) if len(done.f) == len(course) else None
+            else:
+                trajectory = solve_trajectory(model, self.feedback, course.v, past, guesses[i])
             if trajectory is None:
                 return None
             result.append(trajectory)
         return tuple(result)
 
-    def error(self, trajectories: Sequence[Trajectory]) -> float:
-        """The sum of squares of what is simulated wrongly."""
+    def objective(self, model: Candidate, trajectories: Sequence[Trajectory]) -> float:
+        """The sum of squares of what is simulated wrongly, and penalties."""
         ny = self.feedback.observed
-        return float(
-            sum(
-                np.sum((course.weight * (one.values.f[:, -ny:] - course.y)) ** 2)
-                for course, one in zip(self.courses, trajectories, strict=True)
-            )
+        squares = (
+            np.sum((course.weight * (one.values.f[:, -ny:] - course.y)) ** 2)
+            for course, one in zip(self.courses, trajectories, strict=True)
         )
+        penalty = self.penalty(model)
+        rough = 0.0 if penalty is None else float(np.einsum("jk,jkl,jl", model.a, penalty, model.a))
+        return float(sum(squares)) + rough
+
+    def penalty(self, model: Candidate) -> Array | None:
+        """P (r, K, K) of the penalties on the coefficients of each branch; None where there are none."""
+        own = None if model.placement is None else model.placement.penalty()
+        return None if own is None else np.sum(model.W1**2, axis=0)[:, None, None] * own
 
     def equations(self, model: Candidate, trajectories: Sequence[Trajectory]) -> Equations:
-        """The normal equations at a model."""
-        return form_equations(model, self.feedback, self.courses, trajectories)
+        """The normal equations at a model, penalties among them."""
+        equations = form_equations(model, self.feedback, self.courses, trajectories)
+        penalty = self.penalty(model)
+        if penalty is not None:
+            (r, K), first = model.a.shape, len(equations.N) - model.a.size
+            for j in range(r):
+                own = slice(first + j * K, first + (j + 1) * K)
+                equations.N[own, own] += penalty[j]
+                equations.descent[own] -= penalty[j] @ model.a[j]
+        return equations
 
-    def step(self, point: Point) -> Point:
+    @np.errstate(all="ignore")
+    def advance(self, point: Point) -> Point:
         """One damped step; one that does not improve is taken back and damped more."""
         now = self.placed_anew(point) if point.steps in self.place_knots_at else point
         model, promised = self.trial(now)
         there = None if model is None else self.simulate(model, [one.fed(self.feedback) for one in now.trajectories])
-        objective = np.inf if there is None else self.error(there)
+        objective = np.inf if there is None or model is None else self.objective(model, there)
         if there is None or model is None or not objective < now.objective:
             return replace(now, damping=min(GROW * now.damping, MOST_DAMPING), moved=False, steps=now.steps + 1)
         share = (now.objective - objective) / max(promised, 1e-300)
-        damping = now.damping * float(np.clip(1.0 - (2.0 * share - 1.0) ** 3, SHRINK, GROW))
-        return Point(
-            model,
-            there,
-            objective,
-            self.equations(model, there),
-            max(damping, LEAST_DAMPING),
-            moved=True,
-            steps=now.steps + 1,
-        )
+        damping = max(now.damping * float(np.clip(1.0 - (2.0 * share - 1.0) ** 3, SHRINK, GROW)), LEAST_DAMPING)
+        return Point(model, there, objective, self.equations(model, there), damping, True, now.steps + 1)
 
     def trial(self, now: Point) -> tuple[Candidate | None, float]:
         """Where a damped step leads, and the decrease that the quadratic model promises."""
@@ -130,6 +179,8 @@ class SimulationSteps:
             damped -= past.mixed @ both[:, :-1]
             right -= past.mixed @ both[:, -1]
             solved.append(both)
+        if not np.isfinite(damped).all():
+            return None, 0.0
         delta = self.minimise(model, damped, right)
         if not np.isfinite(delta).all():
             return None, 0.0
@@ -146,70 +197,56 @@ class SimulationSteps:
         if bounded is None or not bounded.any() or self.projection is None:
             return minimise_definite(A[None], b[None])[0]
         r, K = model.a.shape
-        placement = leading(model.placement)
+        placement, first = as_batch(model.placement), len(b) - model.a.size
         T = self.projection.shape_matrices(placement, 1, r, K)[0]
-        E = np.eye(len(b))
-        first = len(b) - r * K
+        E, z, free = np.eye(len(b)), np.zeros(len(b)), np.ones(len(b), dtype=bool)
         for j in range(r):
             own = slice(first + j * K, first + (j + 1) * K)
             E[own, own] = T[j]
-        z = np.zeros(len(b))
-        z[first:] = self.projection.shape_coordinates(placement, model.a[None])[0].ravel()
-        free = np.ones(len(b), dtype=bool)
         free[first:] = ~bounded.ravel()
+        z[first:] = self.projection.shape_coordinates(placement, model.a[None])[0].ravel()
         z[free] = 0.0
         Q = E.T @ A @ E
         x = minimise_nonnegative(Q, E.T @ b + Q @ z, free)
         return np.asarray(E @ (x - z))
 
     def moved(self, model: Candidate, delta: Array, pasts: tuple[Array, ...]) -> Candidate:
-        """The model after a step."""
+        """The model after a step, coefficients in their cones to the last bit."""
         parts, start = [], 0
         for part in (model.L, model.W1, model.bias, model.W0, model.a):
             parts.append(part + delta[start : start + part.size].reshape(part.shape))
             start += part.size
         L, W1, bias, W0, a = parts
         if self.projection is not None and model.placement is not None:
-            placement = leading(model.placement)
-            a = self.projection.from_shape_coordinates(
-                placement, self.projection.shape_coordinates(placement, a[None])
-            )[0]
+            placement = as_batch(model.placement)
+            z = self.projection.shape_coordinates(placement, a[None])
+            a = self.projection.from_shape_coordinates(placement, z)[0]
         return Candidate(L, W0, W1, bias, model.placement, a, pasts)
 
     def placed_anew(self, point: Point) -> Point:
         """The point with knots where branches have their inputs now, or as it is where that leads nowhere."""
-        model = point.model
-        if self.basis is None or model.placement is None or self.projection is None:
+        if self.basis is None or not point.model.rank:
             return point
-        u = np.concatenate([model.branch_inputs(one.phi) for one in point.trajectories], axis=1)
-        R = np.concatenate([one.values.R for one in point.trajectories], axis=1)
-        placement = self.basis.place(u[None])
-        at = placement.at(u[None])
-        G = np.concatenate([one.values.G for one in point.trajectories], axis=1)
-        a = (
-            self.projection.onto_targets(placement, at, G[None], R[None])[0]
-            if False
-            else project(self.projection, placement, at, G, R)
-        )
-        there = self.point(
-            replace(model, placement=placement.select(0), a=a), [one.fed(self.feedback) for one in point.trajectories]
-        )
+        guesses = [one.fed(self.feedback) for one in point.trajectories]
+        there = self.point(self.in_basis(point.model, point.trajectories), guesses)
         if there is None:
             return point
         return replace(there, damping=point.damping, moved=point.moved, steps=point.steps)
 
+    def in_basis(self, model: Candidate, trajectories: Sequence[Trajectory]) -> Candidate:
+        """The model with branches in this solver's basis, placed on what they see, nearest to what they were."""
+        assert self.basis is not None
+        assert self.projection is not None
+        u = np.concatenate([model.branch_inputs(one.phi) for one in trajectories], axis=1)[None]
+        R, G = (np.concatenate([getattr(one.values, name) for one in trajectories], axis=1)[None] for name in "RG")
+        placement = self.basis.place(u)
+        coupling = float(np.sum(G**2) / max(np.sum(R**2), 1e-300)) or 1.0  # values weigh as much as slopes
+        near = targets(placement, placement.at(u), G, R, coupling)
+        a = self.projection.nearest(placement, near, coupling)
+        return replace(model, placement=placement.select(0), a=a[0])
 
-def project(projection: Projection, placement: Placement, at: object, G: Array, R: Array) -> Array:
-    from unbraid.bases.projection import targets
 
-    return (
-        projection.nearest(placement, targets(placement, at, 0.0 * G[None], R[None], 1.0), 1.0)[0]
-        if False
-        else projection.nearest(placement, targets(placement, at, G[None], R[None], 1.0), 1.0)[0]
-    )
-
-
-def leading(placement: Placement | None) -> Placement:
+def as_batch(placement: Placement | None) -> Placement:
     """A placement of branches as one of a batch of one start."""
     assert placement is not None
     return placement.select(None)

@@ -1,0 +1,96 @@
+"""The gain of a state-space model's predictor: by how much a state is corrected, x⁺ = … + K (y - ŷ)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unbraid.dynamics.models.function import ObserverFunction, Outputs
+from unbraid.dynamics.models.initial import find_past
+from unbraid.dynamics.models.state_space import FIRST, StateSpaceModel
+from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
+from unbraid.dynamics.record import Record
+from unbraid.kernels.arrays import Array
+from unbraid.kernels.recursions import recursion_band, solve_recursion
+
+STEPS, MOST = 15, 10_000
+"""Steps on K, and samples that it is found from, at most."""
+
+
+@np.errstate(all="ignore")
+def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
+    """K (nx, ny) of least squared errors one step ahead, by Levenberg–Marquardt from zero, which is simulation."""
+    nx, ny = model.order, model.ny
+    scale = np.nanstd(np.concatenate([record.y for record in records]), axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    K, damping, parts = np.zeros((nx, ny)), 1e-3, cut(model, records)
+    error, there = prediction_error(model, K, parts, scale, None)
+    for _ in range(STEPS):
+        if there is None:
+            break
+        N, descent = gain_equations(model, K, parts, there, scale)
+        damped = N + np.diag(damping * np.diagonal(N) + 1e-300)
+        trial = K + np.linalg.lstsq(damped, descent, rcond=None)[0].reshape(nx, ny)
+        lower, then = prediction_error(model, trial, parts, scale, there)
+        if then is not None and lower < error:
+            gained, K, error, there, damping = error - lower, trial, lower, then, 0.1 * damping
+            if gained < 1e-5 * error:
+                break
+        else:
+            damping *= 10.0
+    return K
+
+
+def cut(model: StateSpaceModel, records: Sequence[Record]) -> list[tuple[Array, Array]]:
+    """The beginnings of records, [u; y] (T, nu + ny), of so many samples in all, and initial states."""
+    each = MOST // len(records)
+    parts = []
+    for record in records:
+        u, y = record.u[:each], record.y[:each].copy()
+        y[: record.burn_in] = np.nan
+        known = y[record.burn_in : record.burn_in + FIRST] if record.burn_in == 0 else y[: record.burn_in + FIRST]
+        parts.append((np.concatenate([u, y], axis=1), find_past(model, u[: len(known)], known)))
+    return parts
+
+
+def prediction_error(
+    model: StateSpaceModel, K: Array, parts: list[tuple[Array, Array]], scale: Array, near: list[Trajectory] | None
+) -> tuple[float, list[Trajectory] | None]:
+    """The sum of squares of what is predicted wrongly, and the trajectories; infinite where there are none."""
+    observer, ny, found, error = ObserverFunction(model.function, K), model.ny, [], 0.0
+    for k, (v, past) in enumerate(parts):
+        if near is None:
+            done = follow(observer, model.feedback, v, past, model.spread)
+            one = Trajectory(done.phi, observer.values(done.phi)) if len(done.f) == len(v) else None
+        else:
+            one = solve_trajectory(observer, model.feedback, v, past, near[k].fed(model.feedback))
+        if one is None:
+            return np.inf, None
+        found.append(one)
+        error += float(np.nansum(((v[:, -ny:] - one.values.f[:, -ny:]) / scale) ** 2))
+    return error, found
+
+
+def gain_equations(
+    model: StateSpaceModel, K: Array, parts: list[tuple[Array, Array]], there: list[Trajectory], scale: Array
+) -> tuple[Array, Array]:
+    """Normal matrix and descent of the entries of K, row by row."""
+    nx, ny = K.shape
+    N, descent = np.zeros((nx * ny, nx * ny)), np.zeros(nx * ny)
+    observer = ObserverFunction(model.function, K)
+    for (v, _), one in zip(parts, there, strict=True):
+        M = observer.slopes(one.values, nx)
+        off = np.nan_to_num(v[:, -ny:] - one.values.f[:, -ny:])
+        force = np.zeros((nx, ny, len(v), nx))
+        for i in range(nx):
+            force[i, :, :, i] = off.T
+        x = solve_recursion(recursion_band(M[:, :nx], (1,)), force.reshape(nx * ny, len(v), nx))
+        before = model.feedback.gather(x, np.zeros((nx * ny, 1, nx)))
+        plain = model.function.slopes(Outputs(one.values.f, one.values.G[:-ny]), nx)[:, nx:]
+        rows = np.stack([np.sum(before * plain[:, i], axis=-1) for i in range(ny)], axis=-1)
+        rows *= ~np.isnan(v[:, -ny:]) / scale
+        D = rows.reshape(nx * ny, -1)
+        N += D @ D.T
+        descent += D @ (off / scale).ravel()
+    return N, descent

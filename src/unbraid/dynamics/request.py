@@ -1,0 +1,106 @@
+"""What was asked for of an identification, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from unbraid.bases import Basis
+from unbraid.bases.constraints import Constraint, per_branch
+from unbraid.data.problem import Problem
+from unbraid.dynamics.choosing import ladder
+from unbraid.dynamics.continuation import Continuing
+from unbraid.dynamics.record import Record
+from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
+from unbraid.fitting.checkpoints.checkpoint import journal_at
+from unbraid.fitting.session import Session
+from unbraid.runtime.files import StrPath
+from unbraid.runtime.progress import Callback
+
+Auto = Literal["auto"]
+MOST_BRANCHES = 5
+"""Branches that are tried where their number is to be found."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The settings of an identification.
+
+    Attributes
+    ----------
+    rank
+        r, or "auto".
+    basis, constraint, continuation, starts
+        As `state_space` has them.
+    max_seconds
+        The time limit, or None.
+    """
+
+    rank: int | Auto
+    basis: Basis | None
+    constraint: Constraint | Sequence[Constraint | None] | None
+    continuation: Continuing
+    starts: int
+    max_seconds: float | None
+
+    def __post_init__(self) -> None:
+        if self.rank != "auto":
+            check_whole("rank", self.rank, 0)
+        if self.basis is not None and not isinstance(self.basis, Basis):
+            raise SettingError(f"basis must be one such as ub.BSpline(8), or None, got {shown(self.basis)}.")
+        if self.continuation not in get_args(Continuing):
+            raise SettingError(f"continuation must be one of {get_args(Continuing)}, got {shown(self.continuation)}.")
+        check_whole("starts", self.starts, 1)
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, 0.0)
+        if self.rank == "auto" and isinstance(self.constraint, Sequence):
+            raise SettingError('With rank="auto" give one constraint for all branches, or the rank.')
+        _ = self.constraints
+
+    @property
+    def most(self) -> int:
+        """The largest rank that may be fitted."""
+        return MOST_BRANCHES if self.rank == "auto" else int(self.rank)
+
+    @property
+    def constraints(self) -> tuple[Constraint | None, ...]:
+        """One constraint, or None, for each branch that there may be."""
+        from unbraid.dynamics.search import CUBIC
+
+        return per_branch(self.constraint, self.most, self.basis or CUBIC)
+
+    @property
+    def bases(self) -> tuple[Basis, ...]:
+        """What branches may be made of."""
+        return ladder(self.basis, self.constraints)
+
+
+def check_enough(records: Sequence[Record], unknowns: int) -> None:
+    """Refuse records that have fewer numbers than a model has unknowns."""
+    known = sum(int(np.isfinite(record.y[record.burn_in :]).sum()) for record in records)
+    if known < 2 * unknowns:
+        raise DataError(
+            f"The records have {known} known outputs that count, too few for a model of some {unknowns} unknowns: lower the "
+            "order or the rank, or give longer records."
+        )
+
+
+@contextmanager
+def open_session(
+    records: Sequence[Record],
+    settings: dict[str, Any],
+    rng: object,
+    callback: Callback | None,
+    checkpoint: StrPath | None,
+) -> Iterator[Session]:
+    """A session for an identification, with a checkpoint that knows by records and settings what it belongs to."""
+    u, y = (np.concatenate([getattr(record, name) for record in records]) for name in ("u", "y"))
+    lengths = [len(record) for record in records]
+    own = Problem(u, np.nan_to_num(y))
+    journal = journal_at(checkpoint, own, rng, {**settings, "lengths": lengths})
+    with Session.open(journal, rng, callback) as session:
+        yield session

@@ -1,0 +1,138 @@
+"""Starts of the branches: random directions beside a linear model, in a race of a few steps each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unbraid.bases import Basis, BSpline
+from unbraid.bases.constraints import Constraint
+from unbraid.bases.projection import Projection, targets
+from unbraid.dynamics.models.feedback import Course, Feedback
+from unbraid.dynamics.models.trajectory import Trajectory
+from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
+from unbraid.fitting.session import CUTS, ProgressSpan, Session
+from unbraid.kernels.arrays import Array
+from unbraid.solvers.iterates import Run
+from unbraid.solvers.loop import Stopping
+
+CUBIC = BSpline(df=3, degree=3)
+"""Cubic polynomials, in coordinates that carry constraints: what directions are searched for with."""
+ROUNDS = ((12, 1.0), (12, 0.5), (20, 0.25))
+"""Steps of each round of a race, and the share of starts that take part in it; at least two."""
+FIRST_WEIGHT = 1e-3
+"""Size of the output weights of a new branch: so small that nothing diverges."""
+POLISH_STEPS, TOLERANCE = 60, 1e-6
+"""Steps of a fit that goes on, and the change of its objective that ends it."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What fits of one kind have in common: the form of the feedback, and the constraint of every branch."""
+
+    feedback: Feedback
+    constraints: tuple[Constraint | None, ...]
+    max_seconds: float | None = None
+
+    def solver(self, courses: Sequence[Course], basis: Basis | None, rank: int) -> SimulationSteps:
+        """The solver on some courses, for so many branches."""
+        some = self.constraints[:rank]
+        projection = Projection.onto(some) if rank else None
+        return SimulationSteps(self.feedback, tuple(courses), basis if rank else None, projection)
+
+    def stopping(self, steps: int, tolerance: float = TOLERANCE) -> Stopping:
+        """So many steps at most, and the time limit."""
+        return Stopping(max_sweeps=steps, tolerance=tolerance, max_seconds=self.max_seconds)
+
+
+def improve(
+    session: Session, fitting: Fitting, solver: SimulationSteps, model: Candidate, phase: str, steps: int = POLISH_STEPS
+) -> Run | None:
+    """Steps from one model; None where it cannot even be simulated."""
+    point = solver.point(model)
+    if point is None:
+        return None
+    return drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0]
+
+
+def drive(
+    session: Session, solver: SimulationSteps, points: Sequence[Point], stopping: Stopping, span: ProgressSpan
+) -> list[Run]:
+    """Steps from some points: one run each."""
+    fresh = tuple(replace(point, steps=0) for point in points)
+    return session.loop(solver, lambda: SimulationState(fresh), stopping, span)
+
+
+def point_of(run: Run) -> Point:
+    """The best point of a run."""
+    return run.best.points[0]  # type: ignore[attr-defined, no-any-return]
+
+
+def model_of(run: Run) -> Candidate:
+    """The best model of a run."""
+    return point_of(run).model
+
+
+def with_branches(
+    model: Candidate, trajectories: Sequence[Trajectory], solver: SimulationSteps, rng: np.random.Generator
+) -> Candidate:
+    """A model with so many more branches that it has as many as the solver: cubics of random directions, next to zero."""
+    assert solver.projection is not None
+    assert solver.basis is not None
+    more = len(solver.projection.constraints) - model.rank
+    phi = np.concatenate([one.phi for one in trajectories])
+    spread = np.maximum(phi.std(axis=0), 1e-12)
+    W0 = rng.standard_normal((more, phi.shape[1])) / spread
+    W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
+    u = (W0 @ phi.T)[None]
+    u = u - u.mean(axis=-1, keepdims=True)
+    own = Projection.onto(solver.projection.constraints[model.rank :])
+    shift = (W0 @ phi.T).mean(axis=1)
+    placement = solver.basis.place(u + shift[None, :, None])
+    a = own.nearest(placement, targets(placement, placement.at(u + shift[None, :, None]), 3.0 * u**2, u**3, 1.0), 1.0)
+    scale = np.maximum(np.concatenate([one.values.f for one in trajectories]).std(axis=0), 1e-12)[:, None]
+    W1 = FIRST_WEIGHT * scale * rng.standard_normal((len(scale), more))
+    if model.placement is not None:
+        placement = joined_branches(model.placement, placement.select(0))
+        return replace(
+            model,
+            W0=np.concatenate([model.W0, W0]),
+            W1=np.concatenate([model.W1, W1], axis=1),
+            placement=placement,
+            a=np.concatenate([model.a, a[0]]),
+        )
+    return replace(model, W0=W0, W1=W1, placement=placement.select(0), a=a[0])
+
+
+def joined_branches(placement: object, other: object) -> object:
+    """One placement of the branches of two, whose first axis they are."""
+    return placement.joined([other])  # type: ignore[attr-defined]
+
+
+def race(
+    session: Session, fitting: Fitting, solver: SimulationSteps, begins: Sequence[Candidate], phase: str
+) -> list[Run]:
+    """The runs of starts, best first: all of them for some steps, then the better half, then the best."""
+    points = [point for point in map(solver.point, begins) if point is not None]
+    runs: list[Run] = []
+    total, before = max(len(points), 1), 0
+    for steps, share in ROUNDS:
+        count = min(len(points), max(2, round(share * total)))
+        if not count:
+            break
+        span = ProgressSpan(phase, range(count), total, before=before)
+        new = drive(session, solver, points[:count], fitting.stopping(steps, 1e-4), span)
+        runs = sorted([*new, *runs[count:]], key=lambda run: run.objective)
+        points, before = [point_of(run) for run in runs], before + steps
+        if any(run.status in CUTS for run in new):
+            break
+    return runs
+
+
+def spread_of_states(trajectories: Sequence[Trajectory], fed: int) -> Array:
+    """The standard deviation (q,) of what is fed back."""
+    z = np.concatenate([one.values.f[:, :fed] for one in trajectories])
+    return np.maximum(z.std(axis=0), 1e-12)
