@@ -95,7 +95,7 @@ def in_user_units(
         assert model.placement is not None
         assert basis is not None
         placement = model.placement.select(j).moved(np.array(1.0), np.array(shift[j]))
-        branches.append(FittedBranch(basis, placement, model.a[j], (float(reaches[j, 0]), float(reaches[j, 1]))))
+        branches.append(FittedBranch(basis, placement, model.a[j], np.array(reaches[j])))
     inputs = signals.get("input_names") or numbered("u", form.nu)
     outputs = signals.get("output_names") or numbered("y", form.ny)
     function = DecoupledModel(

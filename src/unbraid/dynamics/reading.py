@@ -72,21 +72,28 @@ def read_record(
             signals, t = signals_in_table(source, asked, time, callback)
         else:
             signals, t = signals_in_arrays(source, asked, time)
-    names = {"input_names": signals["inputs"][1], "output_names": signals["outputs"][1]}
-    values = signals["inputs"][0], signals["outputs"][0]
-    return Record(*values, dt, t=t, burn_in=burn_in, period=period, **names)
+    (u, u_names), (y, y_names) = signals["inputs"], signals["outputs"]
+    return Record(u, y, dt, t=t, burn_in=burn_in, period=period, input_names=u_names, output_names=y_names)
 
 
 def read_inputs(
-    path: StrPath, inputs: Names = (), start_outputs: Names = (), callback: Callback | None = None
+    path: StrPath,
+    inputs: Names = (),
+    start_outputs: Names = (),
+    known: Sequence[str] = (),
+    callback: Callback | None = None,
 ) -> tuple[Signals, Signals | None]:
-    """The inputs of a record alone, to be simulated, and the outputs that set its initial state where they are named."""
-    asked = {"inputs": several(inputs), "start-outputs": several(start_outputs)}
-    asked = asked if start_outputs else {"inputs": asked["inputs"]}
+    """The inputs of a record alone, to be simulated, and the outputs that set its initial state where they are named.
+
+    Without `inputs`, those of a table are the columns `known` by name.
+    """
+    asked = {"inputs": several(inputs)} | ({"start_outputs": several(start_outputs)} if start_outputs else {})
     with open_source(path, Columns()) as source:
-        read = signals_in_table if isinstance(source, Table) else signals_in_arrays
-        signals, _ = read(source, asked, None, callback)  # type: ignore[arg-type]
-    return signals["inputs"], signals.get("start-outputs")
+        if isinstance(source, Table):
+            signals, _ = signals_in_table(source, {**asked, "inputs": asked["inputs"] or tuple(known)}, None, callback)
+        else:
+            signals, _ = signals_in_arrays(source, asked, None)
+    return signals["inputs"], signals.get("start_outputs")
 
 
 def signals_in_table(
@@ -109,7 +116,9 @@ def signals_in_table(
     check_distinct(table, (*every, *t))
     values = read_columns(table, (*every, *t), (*columns["inputs"], *t), callback)
     parts = np.split(values, np.cumsum([len(names) for names in columns.values()]), axis=1)
-    signals = {option: (part, names) for (option, names), part in zip(columns.items(), parts, strict=False)}
+    signals: dict[str, Signals] = {
+        option: (part, names) for (option, names), part in zip(columns.items(), parts, strict=False)
+    }
     return signals, parts[-1][:, 0] if t else None
 
 
@@ -125,14 +134,14 @@ def read_columns(table: Table, names: Sequence[str], whole: Sequence[str], callb
         if gappy is not None:
             row = int(np.argmax(gappy.is_gap))
             raise FileError(
-                f"{table.path}: the column {quoted_name(gappy.name)} has gaps, the first in row {row + 1}, and inputs and times have to be "
-                f"known at every moment: fill them in, or cut the record there into two files."
+                f"{table.path}: the column {quoted_name(gappy.name)} has gaps, the first in row {row + 1}, and inputs "
+                "and times have to be known at every moment: fill them in, or cut the record there into two files."
             ) from error
         return np.column_stack([one.numbers for one in cells])
 
 
 def signals_in_arrays(
-    source: ArraySource, asked: Mapping[str, Sequence[str]], time: str | None, callback: Callback | None = None
+    source: ArraySource, asked: Mapping[str, Sequence[str]], time: str | None
 ) -> tuple[dict[str, Signals], Array | None]:
     """The signals in the arrays of a file, and the moments t (T,) where an array has them."""
     found: dict[str, list[str]] = {}
@@ -152,9 +161,7 @@ def signals_in_arrays(
     return signals, numbers("t", source.read(moments[0])).ravel() if moments else None
 
 
-def find_signals(
-    source: ArraySource, given: Sequence[str], option: str, beside: Mapping[str, str]
-) -> list[str]:
+def find_signals(source: ArraySource, given: Sequence[str], option: str, beside: Mapping[str, str]) -> list[str]:
     """What the file calls the arrays that were named, with commas between them; or the usual one."""
     if not given:
         usual = USUAL.get(option, (option,))

@@ -299,4 +299,5 @@ def make_fit(
         noise,
         tuple(notes),
         time.perf_counter() - began,
+        linear,
     )

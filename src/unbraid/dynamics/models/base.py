@@ -198,7 +198,7 @@ class DynamicModel(ABC):
         )
 
     @property
-    def poles(self) -> Array:
+    def poles(self) -> npt.NDArray[np.complex128]:
         """The poles of the linear part, complex: of a state-space model the eigenvalues of A."""
         return poles_of(self.function.L, self.feedback)
 

@@ -52,6 +52,15 @@ def describe_dynamic(model: DynamicModel) -> Description:
     return Description(metadata, {**function.arrays, **arrays})
 
 
+def is_dynamic(path: StrPath) -> bool:
+    """Whether a file holds a dynamic model; what is wrong with one that cannot be read, reading it tells."""
+    try:
+        with open_archive(path) as file:
+            return bool(file.metadata().get("schema") == DYNAMIC_SCHEMA)
+    except (UnbraidError, RecursionError):
+        return False
+
+
 def load_model(path: StrPath) -> DynamicModel:
     """Read a dynamic model that `save` has written; anything else is refused with a sentence. Runs no code of the file."""
     check_path("path", path)

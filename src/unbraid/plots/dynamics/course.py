@@ -28,7 +28,8 @@ def course(fit: DynamicFit, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
-        A line for the best start, and marks at the right for the ends of all of them; in units of the outputs' variance.
+        A line for the best start, and marks at the right for the ends of all of them, in units of the outputs'
+        variance.
     """
     check_matplotlib()
     objectives = np.maximum(dynamic_fit("course", fit).objectives, DRAWN_ZERO)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.models.linear import poles_of, response_of
 from unbraid.dynamics.models.slopes import average_slopes, slopes_along, visited
 from unbraid.kernels.arrays import Array
 from unbraid.plots.dynamics.given import dynamic_fit, input_labels, output_labels
+from unbraid.plots.dynamics.spectra import name_frequencies
 from unbraid.plots.palette import BLUE, GREEN, GREY, LINES, ORANGE
 from unbraid.plots.panels import axis_for, check_matplotlib, remove_frame, set_decades
-from unbraid.plots.dynamics.spectra import name_frequencies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +43,8 @@ def poles(fit: DynamicFit, ax: Axes | None = None) -> Axes:
     Axes
         Crosses are the poles of the model with its curves replaced by their average slopes over the records, about the
         best linear approximation (BLA). Dots are the poles of small changes at single moments of the records: they
-        spread as far as the curves make the dynamics change. Rings are the poles of the best linear model, where the fit
-        kept it.
+        spread as far as the curves make the dynamics change. Rings are the poles of the best linear model, where the
+        fit kept it.
     """
     check_matplotlib()
     dynamic_fit("poles", fit)
@@ -67,9 +68,9 @@ def poles(fit: DynamicFit, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def mark(panel: Axes, at: Array, label: str, size: float, marker: str = ".", **look: Any) -> None:
+def mark(panel: Axes, at: npt.NDArray[np.complex128], label: str, size: float, marker: str = ".", **look: Any) -> None:
     """Draw marks at complex numbers."""
-    points = np.asarray(at).ravel()
+    points = at.ravel()
     panel.plot(points.real, points.imag, linestyle="none", marker=marker, markersize=size, label=label, **look)
 
 

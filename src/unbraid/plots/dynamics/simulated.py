@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -75,8 +76,8 @@ def simulated(
     for panel in (upper, lower):
         panel.set_xlim(float(t[0]), float(t[-1]))
         remove_frame(panel)
-    both = [*zip(*upper.get_legend_handles_labels(), strict=True), *zip(*lower.get_legend_handles_labels(), strict=True)]
-    kept = {label: handle for handle, label in both if label != "measured − simulated"}
+    both = [dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True)) for panel in (upper, lower)]
+    kept = {label: handle for label, handle in (both[0] | both[1]).items() if label != "measured − simulated"}
     where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     look: dict[str, Any] = {"frameon": False, "fontsize": "small", "ncols": len(kept), "handlelength": 1.6}
     upper.legend(list(kept.values()), list(kept), **where, **look)
@@ -107,7 +108,7 @@ def thinned(t: Array, y: Array, bins: int = BINS) -> Course:
         return Course(t, y)
     edges = np.linspace(0, len(t), bins + 1).astype(int)
     chosen: list[int] = []
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges):
         part = y[begin:end]
         known = np.flatnonzero(np.isfinite(part))
         ends = {known[np.argmin(part[known])], known[np.argmax(part[known])]} if len(known) else {0}

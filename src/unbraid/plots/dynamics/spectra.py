@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.dynamics.fit import DynamicFit, runs_on
+from unbraid.dynamics.models.spectra import spectrum_of
 from unbraid.dynamics.record import Record
-from unbraid.kernels.spectra import spectrum_of
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 from unbraid.plots.dynamics.given import check_signal, dynamic_fit, output_labels
@@ -26,7 +26,7 @@ LINEAR = "left by the best linear model"
 def spectra(
     fit: DynamicFit, output: int = 0, records: Record | list[Record] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the spectrum of an output, and of what the model leaves of it: where it is as low as noise, all is explained.
+    """Draw the spectrum of an output, and of what the model leaves of it.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ def spectra(
     i = check_signal(output, dynamic_fit("spectra", fit).model)
     panel = axis_for(ax)
     runs = fit.runs if records is None else runs_on(fit.model, records)
-    courses: dict[str, list[Array]] = {output_labels(fit.model)[i]: [counting(one.record.y, one.skip)[:, i] for one in runs]}
+    courses: dict[str, list[Array]] = {
+        output_labels(fit.model)[i]: [counting(one.record.y, one.skip)[:, i] for one in runs]
+    }
     if fit.linear is not None:
         again = runs_on(fit.linear, [one.record for one in runs])
         courses[LINEAR] = [one.residual[:, i] for one in again]

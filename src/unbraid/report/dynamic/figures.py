@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,18 +79,18 @@ def draw_pair(
 
 def spectrum_figures(subject: DynamicSubject) -> list[Markup]:
     """The spectra of every output and of what is left of it, of the first ones of many."""
-    found = []
-    for i, name in enumerate(subject.outputs[:MOST_SPECTRA]):
-        found.append(small_figure(lambda ax, i=i: dynamics.spectra(subject.fit, i, ax=ax), f"f{i}", f"Spectra of {name}"))
-    return found
+    return [
+        small_figure(partial(dynamics.spectra, subject.fit, i), f"f{i}", f"Spectra of {name}")
+        for i, name in enumerate(subject.outputs[:MOST_SPECTRA])
+    ]
 
 
 def linear_figures(subject: DynamicSubject) -> list[tuple[str, Markup]]:
     """Poles and frequency response, with headings."""
-    fit = subject.fit
+    gain, poles = partial(dynamics.frequency_response, subject.fit), partial(dynamics.poles, subject.fit)
     return [
-        ("Frequency response", small_figure(lambda ax: dynamics.frequency_response(fit, ax), "gain", "Gain by frequency")),
-        ("Poles", small_figure(lambda ax: dynamics.poles(fit, ax), "poles", "Poles in the unit circle")),
+        ("Frequency response", small_figure(gain, "gain", "Gain by frequency")),
+        ("Poles", small_figure(poles, "poles", "Poles in the unit circle")),
     ]
 
 
@@ -97,12 +98,12 @@ def course_figures(subject: DynamicSubject) -> list[Markup]:
     """The error step by step, where there were steps."""
     if len(subject.fit.objectives) < 2:
         return []
-    return [small_figure(lambda ax: dynamics.course(subject.fit, ax), "course", "Errors step by step")]
+    return [small_figure(partial(dynamics.course, subject.fit), "course", "Errors step by step")]
 
 
-def small_figure(draw: Callable[[Any], object], prefix: str, says: str) -> Markup:
+def small_figure(draw: Callable[..., object], prefix: str, says: str) -> Markup:
     """One picture on axes of its own."""
     with page_look():
         figure, axes = new_figure(SMALL)
-        draw(axes)
+        draw(ax=axes)
         return inline(figure, prefix, says)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from unbraid.data.problem import Problem
 from unbraid.dynamics.fit import DynamicFit, RecordError, Run, runs_on, simulation_error
 from unbraid.dynamics.models.base import DynamicModel
+from unbraid.dynamics.models.slopes import visited
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.record import Record
-from unbraid.dynamics.models.slopes import visited
 from unbraid.plots.labels import indexed
 from unbraid.report.subject import Subject
 from unbraid.results.carrying import carrying
@@ -62,8 +62,8 @@ def nonlinear_part(fit: DynamicFit, inputs: tuple[str, ...], outputs: tuple[str,
     model, phi = fit.model.nonlinearity, visited(fit.simulations)
     if phi is None or len(phi) < 2 or not model.rank or not len(carrying(model)):
         return None
-    names = {"input_names": phi_names(fit.model, inputs, outputs), "output_names": f_names(fit.model, outputs)}
-    return Subject.of(model, None, Problem(phi, model(phi), **names))
+    into, out = phi_names(fit.model, inputs, outputs), f_names(fit.model, outputs)
+    return Subject.of(model, None, Problem(phi, model(phi), input_names=into, output_names=out))
 
 
 def shown(names: tuple[str, ...] | None, letter: str, count: int) -> tuple[str, ...]:

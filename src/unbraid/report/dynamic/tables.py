@@ -29,20 +29,16 @@ class ErrorRow(NamedTuple):
 def fit_rows(subject: DynamicSubject) -> list[ErrorRow]:
     """One row an output, on the records of the fit."""
     fit = subject.fit
-    noise = np.full(fit.model.ny, np.nan) if fit.noise is None else fit.noise
-    ahead, linear = fit.prediction_error.percent, fit.linear_error.percent
+    noise = np.full(fit.model.ny, np.nan) if fit.noise is None else in_spreads(fit.simulation_error, fit.noise)
+    others = (fit.prediction_error.percent, fit.linear_error.percent, noise)
+    cells = [[in_percent(float(one[i])) for one in others] for i in range(fit.model.ny)]
     return [
-        ErrorRow(name, *simulation_cells(fit.simulation_error, i), *(in_percent(float(one[i])) for one in (ahead, linear)), noise_cell)
-        for i, (name, noise_cell) in enumerate(zip(subject.outputs, noise_cells(fit.simulation_error, noise), strict=True))
+        ErrorRow(name, *simulation_cells(fit.simulation_error, i), ahead, linear, heard)
+        for i, (name, (ahead, linear, heard)) in enumerate(zip(subject.outputs, cells, strict=True))
     ]
 
 
-def noise_cells(error: RecordError, noise: Array) -> list[str]:
-    """Noise (ny,) in % of the outputs' standard deviations."""
-    return [in_percent(float(one)) for one in in_spreads(error, noise)]
-
-
-def test_rows(subject: DynamicSubject) -> list[ErrorRow]:
+def fresh_rows(subject: DynamicSubject) -> list[ErrorRow]:
     """One row an output and further record, without what is known of the fit's records alone."""
     several = len(subject.tests) > 1
     return [
@@ -56,8 +52,8 @@ def simulation_cells(error: RecordError, i: int) -> tuple[str, str, str, str]:
     """The simulation error of output i: in %, in its units, and in % inside and outside the range seen."""
     if error.status is SimulationStatus.DIVERGED and not np.isfinite(error.rmse[i]):
         return "diverged", "–", "–", "–"
-    apart = (in_percent(float(in_spreads(error, one)[i])) for one in (error.inside, error.outside))
-    return in_percent(float(error.percent[i])), plain_number(float(error.rmse[i])), *apart
+    inside, outside = (in_percent(float(in_spreads(error, one)[i])) for one in (error.inside, error.outside))
+    return in_percent(float(error.percent[i])), plain_number(float(error.rmse[i])), inside, outside
 
 
 @np.errstate(all="ignore")

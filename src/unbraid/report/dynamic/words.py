@@ -100,8 +100,10 @@ def model_words(subject: DynamicSubject) -> str:
 def course_words(fit: DynamicFit) -> str:
     """How the model was found, in a sentence or two."""
     steps = counted(max(len(fit.objectives) - 1, 0), "step")
-    starts = f" {count_close(fit)} of {counted(len(fit.starts), 'start')} came within 1 % of the best." if fit.starts else ""
-    return f"The best start took {steps} on the simulation error of the whole records.{starts}"
+    told = f"The best start took {steps} on the simulation error of the whole records."
+    if not fit.starts:
+        return told
+    return f"{told} {count_close(fit)} of {counted(len(fit.starts), 'start')} came within 1 % of the best."
 
 
 def python_code(subject: DynamicSubject) -> str:

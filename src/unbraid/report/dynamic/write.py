@@ -15,7 +15,7 @@ from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
 from unbraid.report.dynamic.figures import course_figures, linear_figures, simulated_figures, spectrum_figures
 from unbraid.report.dynamic.matrices import matrices_of
 from unbraid.report.dynamic.subject import DynamicSubject
-from unbraid.report.dynamic.tables import fit_rows, test_rows
+from unbraid.report.dynamic.tables import fit_rows, fresh_rows
 from unbraid.report.dynamic.words import badges, course_words, linear_words, model_words, python_code, verdict
 from unbraid.report.figures import MOST_FIGURES, branch_figures
 from unbraid.report.templates import check_packages, environment, text_file
@@ -84,7 +84,7 @@ def report_page(subject: DynamicSubject, command: str | None = None, callback: C
             cards=cards,
             most_figures=MOST_FIGURES,
             rows=fit_rows(subject),
-            tests=test_rows(subject),
+            tests=fresh_rows(subject),
             simulated=simulated_figures(subject),
             spectra=spectrum_figures(subject),
             linear=linear_figures(subject),

@@ -10,6 +10,7 @@ from scipy.interpolate import CubicSpline
 import unbraid as ub
 from unbraid.dynamics import DynamicFit, DynamicModel, NarxModel, Record, StateSpaceModel
 from unbraid.dynamics.fit import error_of, runs_on, simulation_error
+from unbraid.dynamics.models.slopes import average_slopes, visited
 from unbraid.kernels.arrays import Array
 
 
@@ -25,8 +26,8 @@ def without_branches(model: DynamicModel, L: Array) -> DynamicModel:
     n, m = L.shape
     nothing = ub.DecoupledModel.from_parts(np.ones((1, m)), np.zeros((n, 1)), None, [CubicSpline(*saturation())])
     if isinstance(model, NarxModel):
-        lags = {"input_lags": model.input_lags, "output_lags": model.output_lags}
-        return NarxModel(L, nothing, nu=model.nu, dt=model.dt, **lags)
+        inputs, outputs = model.input_lags, model.output_lags
+        return NarxModel(L, nothing, input_lags=inputs, output_lags=outputs, nu=model.nu, dt=model.dt)
     assert isinstance(model, StateSpaceModel)
     x = model.order
     return StateSpaceModel(L[:x, :x], L[:x, x:], L[x:, :x], L[x:, x:], nothing, dt=model.dt)
@@ -77,14 +78,22 @@ def two_by_two_fit() -> DynamicFit:
 
 def found(truth: StateSpaceModel, *records: Record) -> DynamicFit:
     """The fit of records that has found the truth, with curves as far as they were seen."""
-    from unbraid.dynamics.models.slopes import average_slopes
-
-    phi = np.concatenate([truth.run(one.u).phi for one in records])  # type: ignore[misc]
+    phi = visited([truth.run(one.u) for one in records])
+    assert phi is not None
     u = phi @ truth.nonlinearity.W0.T
     curves = with_splines(truth.nonlinearity, np.column_stack([u.min(axis=0), 0.9 * u.max(axis=0)]))
-    names = {"input_names": records[0].input_names, "output_names": records[0].output_names}
-    parts = truth.A, truth.B, truth.C, truth.D
-    model = StateSpaceModel(*parts, curves, dt=truth.dt, rest=truth.rest, spread=phi[:, : truth.order].std(axis=0), **names)
+    model = StateSpaceModel(
+        truth.A,
+        truth.B,
+        truth.C,
+        truth.D,
+        curves,
+        dt=truth.dt,
+        rest=truth.rest,
+        spread=phi[:, : truth.order].std(axis=0),
+        input_names=records[0].input_names,
+        output_names=records[0].output_names,
+    )
     return fit_of(model, without_branches(model, average_slopes(model, phi)), *records)
 
 

@@ -25,8 +25,8 @@ class Spectrum(NamedTuple):
 def spectrum_of(signals: Sequence[Array], dt: float) -> Spectrum | None:
     """The spectrum of one quantity in several records, (T,) each, NaN in gaps; None where gaps leave too little.
 
-    Welch's method: power is averaged over segments under a Hann window, half over one another; those with gaps in them are
-    left out, and where all have some, segments are shorter.
+    Welch's method: power is averaged over segments under a Hann window, half over one another; those with gaps in them
+    are left out, and where all have some, segments are shorter.
     """
     longest = max(map(len, signals))
     n = max(SHORTEST, min(LONGEST, 2 * longest // (LEAST_SEGMENTS + 1)))
@@ -37,7 +37,7 @@ def spectrum_of(signals: Sequence[Array], dt: float) -> Spectrum | None:
             rows = np.array(segments)
             power = np.abs(np.fft.rfft((rows - rows.mean(axis=1, keepdims=True)) * window, axis=1)) ** 2
             density = 2.0 * dt * power.mean(axis=0) / np.sum(window**2)
-            return Spectrum(np.fft.rfftfreq(n, dt)[1:], np.sqrt(density[1:]))
+            return Spectrum(np.arange(1.0, len(density)) / (n * dt), np.sqrt(density[1:]))
         n //= 2
     return None
 
