@@ -49,7 +49,7 @@ def matrices_of(subject: DynamicSubject) -> list[Matrix]:
         found.append(as_table("L", model.function.L, f, inner))
     if model.rank:
         found += [
-            as_table("W₀", model.nonlinearity.W0, [indexed("u", j + 1) for j in range(model.rank)], inner),
+            as_table("W₀", model.nonlinearity.W0, [f"into {one}" for one in g], inner),
             as_table("W₁", model.nonlinearity.W1, f, g),
         ]
     return [*found, as_table("bias", model.nonlinearity.bias[:, None], f, [""])]
