@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
+from unbraid.errors import SettingError, shown
 from unbraid.fitting.fit_rank import check_fit
 from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
 from unbraid.fitting.robust import fit_with_loss
-from unbraid.methods import Method
+from unbraid.fitting.session import CUTS
+from unbraid.methods import Method, default
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
@@ -22,7 +26,28 @@ from unbraid.runtime.progress import Callback
 from unbraid.selection.select import fit_best_rank
 from unbraid.selection.supported import fit_supported_rank
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
+
+def tell_settings_of_methods(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function of a method that says where settings of methods belong when they are given to it directly."""
+    own, of_methods = inspect.signature(function).parameters, inspect.signature(default).parameters
+
+    @wraps(function)
+    def told(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Result:
+        for name in settings:
+            if name in of_methods and name not in own:
+                raise SettingError(
+                    f"{name} is a setting of the method, of which each has its own: give "
+                    f"method=ub.methods.default({name}={shown(settings[name])}) instead."
+                )
+        return function(*arguments, **settings)
+
+    return told
+
+
+@tell_settings_of_methods
 def decouple(
     problem: Problem,
     rank: int | Literal["auto"],
@@ -60,7 +85,8 @@ def decouple(
     constraint
         One for all branches, or a sequence with one (or None) per branch.
     method
-        From `unbraid.methods`; the default solver if None.
+        From `unbraid.methods`; the default solver if None. It has the time limit, λ and budgets of sweeps and steps:
+        ``method=ub.methods.default(max_seconds=60)``.
     polish
         Whether Gauss–Newton steps follow the method's sweeps. None: yes for the default solver, no for the
         methods of papers.
@@ -132,7 +158,10 @@ def decouple(
     check_fit(problem, request)
     running = RunSettings(rng, jobs, client, callback, checkpoint)
     with running.open(problem, request, request.settings()) as session:
+        find = fit_with_loss
         if request.rank == "auto":
             find = fit_supported_rank if request.chooses_smoothing else fit_best_rank
-            return find(problem, request, session)
-        return fit_with_loss(problem, request, session)
+        fit = find(problem, request, session)
+        if fit.status not in CUTS:
+            session.tell_of_the_end()
+        return fit

@@ -52,7 +52,7 @@ def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
     residual = np.mean(np.square(truth - estimate), axis=0)
     center = truth.mean(axis=0)
     spread = np.mean(np.square(truth - center), axis=0)
-    return 100.0 * np.sqrt(shares_of_spread(residual, spread, center))
+    return percents_of_spread(residual, spread, center)
 
 
 def direction_angles(W: npt.ArrayLike, W_hat: npt.ArrayLike) -> Array:
@@ -106,12 +106,16 @@ def angles_between(A: Array, B: Array) -> Array:
     return angles
 
 
-def shares_of_spread(residual: Array, spread: Array, center: Array) -> Array:
-    """Mean squares of residuals over those of outputs, (n,); what is rounding beside an output's mean counts as 0."""
+def percents_of_spread(residual: Array, spread: Array, center: Array) -> Array:
+    """e_i in %, (n,), from mean squares of residuals and of outputs around their mean, `center`.
+
+    What is rounding beside an output's mean counts as 0. Sums over S samples will do, with √S times the mean.
+    """
     floor = np.square(MEAN_ROUNDING * center)
     varies = spread > floor
     left = np.where(varies | (residual > floor), residual, 0.0)
-    return np.array([ratio(float(a), float(b)) for a, b in zip(left, np.where(varies, spread, 0.0), strict=True)])
+    shares = [ratio(float(a), float(b)) for a, b in zip(left, np.where(varies, spread, 0.0), strict=True)]
+    return 100.0 * np.sqrt(shares)
 
 
 def ratio(residual: float, scale: float) -> float:

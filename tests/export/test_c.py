@@ -137,6 +137,25 @@ def test_a_program_in_cpp_calls_it(folder: Path) -> None:
     assert difference(found, np.array([*model(x), model.jacobian(x)[1, 2]])) <= TOLERANCE
 
 
+@needs_compilers
+def test_a_model_without_branches_is_a_constant(tmp_path: Path) -> None:
+    ub.DecoupledModel(np.zeros((0, 2)), np.zeros((1, 0)), [], [0.5]).export(tmp_path / "constant.c")
+    program = """
+        #include <stdio.h>
+        #include "constant.h"
+        int main(void)
+        {
+            double x[2] = {1.0, 2.0}, f[1], J[1][2] = {{7.0, 7.0}};
+            constant_values(x, f);
+            constant_jacobian(x, J);
+            printf("%g %g %g", f[0], J[0][0], J[0][1]);
+            return 0;
+        }"""
+    (tmp_path / "program.c").write_text(program)
+    run(["gcc", *C99, "program.c", "constant.c", "-o", "program"], tmp_path)
+    assert run(["./program"], tmp_path) == "0.5 0 0"
+
+
 def test_nothing_can_be_written_to_and_nothing_is_allocated() -> None:
     for name in MODELS:
         source = write(MODELS[name], Options("model"))[".c"].decode()

@@ -11,39 +11,13 @@ from hypothesis import strategies as st
 
 import unbraid as ub
 from exported_models import MODELS
+from hostile_names import HOSTILE, with_numbered
 from outside_programs import C99, CPP11, needs_compilers, needs_octave, octave, run
 from unbraid.export import c, matlab, matlab_struct, python_module
 from unbraid.export.comments import safe_name
 from unbraid.export.files import Options
 from unbraid.runtime.text import LONGEST_NAME
 
-HOSTILE = [
-    "*/ int evil; /*",
-    "/* nested",
-    "// line \\",
-    "ends in a backslash \\",
-    "trigraph ??/",
-    "??/\nint evil;",
-    '"""\nimport os',
-    "'''",
-    "\\x22\\N{BULLET}",
-    "one\ntwo\r\nthree\x0bfour\x0cfive\x85six\u2028seven",
-    "%{",
-    "%}",
-    "...",
-    "#{",
-    "# -*- coding: utf-7 -*-",
-    "vim: set modeline:",
-    "\x00\x01\x1b[31m\x7f",
-    "\u202e\u2066 turned \u2069",
-    "x" * 1_000_000,
-    "\ud800 alone",
-    "ω μ 速度 𝐱",
-    "{braces} ${name} $real %s {0}",
-    "<% <: ??= ??< %:",
-    "",
-    " ",
-]
 PLAIN = MODELS["SciPy 1"]
 WRITERS = {"c": c.write, "matlab": matlab.write, "python": python_module.write, "struct": matlab_struct.write}
 
@@ -56,11 +30,6 @@ def named(*names: str) -> ub.DecoupledModel:
 def code_of_c(text: bytes) -> list[str]:
     """The lines of C that begin no comment and are within none."""
     return [line for line in text.decode().splitlines() if not line.startswith(("/*", " *"))]
-
-
-def with_numbered(names: list[str]) -> list[str]:
-    """Names that are all different, as those of a model must be."""
-    return [f"{name}{k}" for k, name in enumerate(names)]
 
 
 @given(st.lists(st.text(), min_size=3, max_size=3))

@@ -67,6 +67,14 @@ def test_a_single_point_and_no_point(tmp_path: Path) -> None:
     assert sizes == [["1", "2"], ["1", "2", "3"], ["0", "2"], ["0", "2", "3"]]
 
 
+@needs_octave
+def test_a_model_without_branches_is_a_constant(tmp_path: Path) -> None:
+    ub.DecoupledModel(np.zeros((0, 2)), np.zeros((1, 0)), [], [0.5]).export(tmp_path / "flat.m")
+    assert octave("[f, J] = flat([1, 2; 3, 4]); disp(f.'), disp(J(:).')", tmp_path).split() == 2 * ["0.5000"] + 4 * [
+        "0"
+    ]
+
+
 @pytest.mark.parametrize("name", ["end", "endif", "f", "zeros", "g1", "piecewise", "W0"])
 def test_names_with_another_meaning_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="has another meaning there"):

@@ -288,3 +288,12 @@ def test_nonnegative_without_values_is_refused() -> None:
 def test_bad_method_settings_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(ub.UnbraidError, match=next(iter(bad))):
         ub.methods.dejonghe2025(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["max_seconds", "max_steps", "coupling"])
+def test_settings_of_methods_are_told_where_they_belong(name: str) -> None:
+    problem, _ = ub.datasets.trig(S=40, rng=0)
+    with pytest.raises(ub.UnbraidError, match=rf"method=ub\.methods\.default\({name}=60\)"):
+        ub.decouple(problem, 3, **{name: 60})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="patience"):
+        ub.decouple(problem, 3, patience=60)  # type: ignore[call-arg]

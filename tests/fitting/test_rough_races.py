@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,14 @@ import pytest
 import unbraid as ub
 from draws import few_or_many
 from unbraid.fitting import smoothing
+from unbraid.fitting.case import Case
+from unbraid.fitting.fit_rank import Setup
+from unbraid.fitting.polish import ContinueBest
+from unbraid.fitting.request import Request
+from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
+from unbraid.runtime.journal import NOTHING_KEPT
 from unbraid.studies.comparison.cells import with_noise
 
 
@@ -61,3 +68,22 @@ def test_a_branch_left_out_in_vain_leaves_no_trace(draws: int) -> None:
         assert fit.smoothing is not None
         assert fit.smoothing.supported == 3
         assert fit.status is not Status.OUTRUN
+
+
+@few_or_many(2, 10)
+def test_the_winner_of_a_rough_race_goes_on_within_its_budget(draws: int) -> None:
+    for seed in range(draws):
+        problem = noisy(seed)
+        case = Case.of(problem, Request(rank=3).for_problem(problem))
+        setup = Setup.of(case)
+        with Session.open(NOTHING_KEPT, 0) as session:
+            *stages, further = setup.stages(session)[:4]
+            assert isinstance(further, ContinueBest)
+            found = session.run_all(stages)
+            after = session.run(further, found)
+        steps = after.best.trace.sweeps - (after.best.trace.search or 0)
+        assert after.best.objective <= found.best.objective
+        assert after.every_start == found.every_start
+        assert steps <= further.stopping.max_sweeps
+        spent = replace(further, stopping=replace(further.stopping, max_sweeps=1))
+        assert spent(session, found) is found, "nothing is left of the budget"

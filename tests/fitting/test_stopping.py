@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,26 @@ def test_the_time_limit_holds_for_the_polish_as_well(monkeypatch: pytest.MonkeyP
     fit = ub.decouple(problem, 7, rng=0, method=ub.methods.default(max_sweeps=1, max_seconds=5.5), callback=slow)
     assert fit.status is ub.Status.OUT_OF_TIME
     assert 6 <= next(steps) <= 12, "each of the rounds in which knots settle makes a step before it looks"
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(13.0, 3), (9.0, 2), (11.0, 3)])
+def test_no_step_is_begun_that_would_end_further_beyond_the_limit(
+    limit: float, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sweeps of four seconds each: the fit ends with the one that ends nearest to the limit."""
+    problem, _ = ub.datasets.trig(S=40, rng=0)
+    clock, made = Clock(monkeypatch), iter(range(10**6))
+    step = AlternatingProjection.step
+
+    def slow(self: AlternatingProjection, state: Any) -> Any:
+        next(made)
+        clock.advance(4.0)
+        return step(self, state)
+
+    monkeypatch.setattr(AlternatingProjection, "step", slow)
+    fit = ub.decouple(problem, 2, rng=0, starts=1, method=ub.methods.dejonghe2025(max_seconds=limit))
+    assert fit.status is ub.Status.OUT_OF_TIME
+    assert next(made) == steps
 
 
 def test_a_growing_coupling_is_in_the_trace() -> None:

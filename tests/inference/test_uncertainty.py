@@ -130,6 +130,15 @@ def test_shapes_and_what_is_not_known() -> None:
         fit.uncertainty("guess")
 
 
+def test_points_outside_the_range_seen_are_named() -> None:
+    problem, fit, sure = sure_of()
+    inside, far = problem.X[:4], problem.X[:4] + 100.0
+    for predicted in (sure.values, sure.jacobian):
+        assert not predicted(inside).outside.any()
+        assert predicted(np.concatenate([inside, far])).outside.tolist() == [False] * 4 + [True] * 4
+    assert fit.error_on(problem).outside == np.count_nonzero(sure.values(problem.X).outside)
+
+
 def test_outputs_of_different_noise_have_different_intervals() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (300, 2))
@@ -142,7 +151,7 @@ def test_outputs_of_different_noise_have_different_intervals() -> None:
 
 
 def test_a_bootstrap_finds_about_the_same() -> None:
-    problem, fit, linear = sure_of("both", basis=ub.Polynomial(3))
+    problem, fit, linear = sure_of("both", basis=ub.Polynomial(7))  # of lower degree they cannot follow
     seen: list[ub.Progress] = []
     sure = fit.uncertainty("bootstrap", draws=40, rng=0, jobs=1, callback=seen.append)
     ratio = sure.values(problem.X).std / linear.values(problem.X).std

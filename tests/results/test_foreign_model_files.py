@@ -95,7 +95,7 @@ def test_a_future_schema_is_refused_with_advice(path: Path) -> None:
     with_metadata(path, lambda metadata: metadata.update(schema=7, unbraid="9.1.0"))
     text = refusal(path)
     assert "was written by unbraid 9.1.0 in schema 7" in text
-    assert "reads up to schema 2: upgrade unbraid." in text
+    assert "reads up to schema 3: upgrade unbraid." in text
 
 
 @pytest.mark.parametrize("schema", [0, -1, "1", 1.0, True, None])

@@ -94,3 +94,14 @@ def test_noise_of_a_hundred_percent_is_a_number_that_can_be_read() -> None:
     rng = np.random.default_rng(0)
     fit = ub.decouple(ub.Problem(rng.uniform(-1, 1, (300, 3)), rng.standard_normal((300, 1))), 1, starts=2, rng=0)
     assert "e+" not in str(fit)
+
+
+def test_what_is_plainly_no_noise_has_a_note_and_noise_has_none() -> None:
+    exact, _ = ub.datasets.trig(S=200, rng=0)
+    assert exact.F is not None
+    noisy = ub.Problem(exact.X, exact.F + 0.1 * np.random.default_rng(0).standard_normal(exact.F.shape))
+    for problem, rank, told in ((exact, 3, False), (noisy, 3, False), (exact, 1, True), (noisy, 1, True)):
+        fit = ub.decouple(problem, rank, starts=4, rng=0)
+        notes = [note for note in fit.notes if "plainly no noise" in note]
+        assert len(notes) == told, (rank, fit.notes)
+        assert all("try a larger rank" in note for note in notes)

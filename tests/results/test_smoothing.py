@@ -32,8 +32,8 @@ def test_levels_of_noise_are_numbers_and_words() -> None:
     assert fit.slope_noise is not None
     assert fit.value_noise == pytest.approx([5.0, 5.0], rel=0.3)
     assert fit.slope_noise == pytest.approx(5.0, rel=0.3)
-    values = f"{fit.value_noise[0]:.2g}, {fit.value_noise[1]:.2g} % of values"
-    assert fit.noise == f"noise or misfit {values} and {fit.slope_noise:.2g} % of slopes"
+    values = f"{fit.value_noise[0]:.2g}, {fit.value_noise[1]:.2g} % of the spread of values"
+    assert fit.noise == f"noise or misfit {values} and {fit.slope_noise:.2g} % of the size of slopes"
     exact = replace(fit, output_errors=np.array([1e-6, np.nan]), jacobian_error=1e-14)
     assert exact.noise == "noise below 0.01 %"
     none = replace(fit, smoothing=None)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unbraid as ub
+from clocks import Clock
 from registry import seeds
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
@@ -19,8 +20,11 @@ from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.kernels import conjugate_gradients, quadratics
 from unbraid.kernels.arrays import Array
-from unbraid.solvers.gauss_newton import GaussNewton, GaussNewtonState
+from unbraid.runtime.deadline import until
+from unbraid.solvers import local_models
+from unbraid.solvers.gauss_newton import Attempt, GaussNewton, GaussNewtonState
 from unbraid.solvers.iterates import Iterates
+from unbraid.solvers.linearised import Linearised
 from unbraid.solvers.local_models import turning_frames
 
 BASES: list[Basis] = [
@@ -67,13 +71,69 @@ def test_products_are_those_of_the_normal_matrix(basis: Basis, offset: bool, giv
 
 @pytest.mark.parametrize("constraint", [None, ub.Increasing(), ub.Concave(), ub.NonNegative()], ids=repr)
 @pytest.mark.parametrize("damping", [1.0, 1e-2])
-def test_steps_by_conjugate_gradients_are_the_dense_ones(constraint: Constraint | None, damping: float) -> None:
+def test_steps_by_conjugate_gradients_are_the_dense_ones(
+    constraint: Constraint | None, damping: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_models, "STEP_TOLERANCE", 1e-5)
     (dense, one), (by_products, other) = both_states("FJ", ub.BSpline(df=7), constraint, offset=False, damping=damping)
     (expected, promised), (found, also_promised) = dense._trial(one), by_products._trial(other)
     np.testing.assert_allclose(also_promised, promised, rtol=1e-4)
     for name in ("W0", "W1", "a"):
         exact = getattr(expected, name)
         np.testing.assert_allclose(getattr(found, name), exact, rtol=0, atol=1e-2 * np.abs(exact).max())
+
+
+def test_steps_by_conjugate_gradients_promise_what_dense_ones_do() -> None:
+    """They are not brought to their end, which costs next to nothing of what is gained."""
+    (dense, one), (by_products, other) = both_states("FJ", ub.BSpline(df=7), None, offset=False, damping=1e-2)
+    np.testing.assert_allclose(by_products._trial(other)[1], dense._trial(one)[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("constraint", [None, ub.Increasing()], ids=repr)
+def test_a_step_that_is_late_ends_early_and_still_leads_down(
+    constraint: Constraint | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    _, (solver, state) = both_states("FJ", ub.BSpline(df=7), constraint, offset=False, damping=1.0)
+    products = iter(range(10**6))
+    product = Linearised.product
+
+    def slow(self: Linearised, change: Array) -> Array:
+        next(products)
+        clock.advance(1.0)
+        return product(self, change)
+
+    monkeypatch.setattr(Linearised, "product", slow)
+    with until(clock.now + 2.5):
+        tried = solver.attempt(state)
+    assert next(products) < 8
+    assert tried.better.all()
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["dense", "products"])
+def test_a_step_that_some_starts_take_back_is_that_of_each_alone(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver, state = both_states("FJ", ub.BSpline(df=7), None, offset=True)[kind]
+    attempt = GaussNewton.attempt
+    for better in ([True, False], [False, True]):
+
+        def spoiled(self: GaussNewton, now: GaussNewtonState, better: list[bool] = better) -> Attempt:
+            return attempt(self, now)._replace(better=np.array(better)[-len(now.objective) :])
+
+        monkeypatch.setattr(GaussNewton, "attempt", spoiled)
+        both, _ = solver.step(state)
+        monkeypatch.setattr(GaussNewton, "attempt", attempt)
+        for k, taken in enumerate(better):
+            alone = state.take(np.array([k]))
+            expected = solver.step(alone)[0] if taken else alone
+            found = both.take(np.array([k]))
+            np.testing.assert_allclose(found.iterates.W0, expected.iterates.W0, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-8)
+            np.testing.assert_allclose(
+                found.model.descent, expected.model.descent, rtol=0, atol=1e-7 * np.abs(expected.model.descent).max()
+            )
+            np.testing.assert_allclose(found.model.diagonal, expected.model.diagonal, rtol=1e-6)
+        assert both.moved.tolist() == better
+        assert both.steps == state.steps + 1
 
 
 def test_some_of_the_starts_have_the_same_products() -> None:

@@ -78,8 +78,11 @@ class Basis(ABC):
         """
         return self
 
-    def searched(self) -> Basis:
-        """The basis to search in: another one where settings of this one are still to be chosen from the data."""
+    def searched(self, constrained: bool = False) -> Basis:
+        """The basis to search in: another one where settings of this one are still to be chosen from the data.
+
+        `constrained`: whether branches are to have a shape.
+        """
         return self
 
     def untuned(self) -> Self:

@@ -42,8 +42,9 @@ PENALTIES, ROUGHNESS = 3, 2
 """How many penalties a branch has: on its line, its bend and its roughness; and which of them is the last."""
 EVEN = 1e-9
 """Distances of knots that differ by less than this share of them are the same."""
-SEARCHED_DF = 12
-"""Degrees of freedom that are enough to search with, and to polish."""
+SEARCHED_DF, CONSTRAINED_DF = 12, 20
+"""Degrees of freedom that are enough to search with, and to polish; and where branches are constrained. Bounds keep a
+fine basis from following noise, and in a coarse one a small branch may be spent on what large ones cannot follow."""
 WAVES = 3.0
 """Over the range of a branch; so many hardly feel an α that has not been chosen yet."""
 
@@ -96,8 +97,10 @@ class SmoothingSpline(SplineBasis):
         df = max(most, 1)
         return BSpline(df, degree=min(3, df))
 
-    def searched(self) -> Basis:
-        return BSpline(min(SEARCHED_DF, self.df)) if self.smoothing is None else self
+    def searched(self, constrained: bool = False) -> Basis:
+        if self.smoothing is not None:
+            return self
+        return BSpline(min(CONSTRAINED_DF if constrained else SEARCHED_DF, self.df))
 
     def untuned(self) -> Self:
         return replace(self, smoothing=weak_smoothing(self.degree)) if self.smoothing is None else self

@@ -10,7 +10,9 @@ import click
 from unbraid.cli.errors import file_is_there
 from unbraid.cli.options.data import check_apart
 from unbraid.cli.output import json_option, say, say_document
+from unbraid.dynamics import load
 from unbraid.export import ENDINGS
+from unbraid.results.files.model_file import is_dynamic
 from unbraid.results.model import DecoupledModel
 
 EXAMPLES = """\b
@@ -52,10 +54,14 @@ def command(
     """Write MODEL in another language, so that it runs without unbraid.
 
     C99 needs nothing else (.c and its header .h), a Python module NumPy alone (.py), a function for MATLAB and Octave
-    no toolbox (.m); a struct for both has the parts of the model (.mat).
+    no toolbox (.m); a struct for both has the parts of the model (.mat). Models of dynamic systems become a step in C,
+    or a simulation in MATLAB and Octave.
     """
     check_apart(output, model)
-    written = DecoupledModel.load(model).export(output, name=name, dtype=dtype, jacobian=jacobian)
+    if is_dynamic(model):
+        written = load(model).export(output, name=name, dtype=dtype)
+    else:
+        written = DecoupledModel.load(model).export(output, name=name, dtype=dtype, jacobian=jacobian)
     file_is_there("exported model", output)
     if as_json:
         say_document({"model": model, "files": written, "dtype": dtype})

@@ -1,16 +1,16 @@
-r"""What is chosen from the data: the basis of the branches, their number, the order of a linear model.
+r"""What is chosen from the data: the basis of the branches and how they go on, their number, the order of a model.
 
-Records are cut into blocks. Some of them do not count while candidates are fitted, and tell how good they are: those
-with the largest outputs, A, and as many others, B. The record is simulated as a whole, so nothing has to be known of
-states where a block begins. Of the candidates that do about as well as the best within what was seen, on B, the one is
-chosen that does best beyond it, on A: a dynamic model has to go on sensibly, or its simulation leaves for good.
+Records are cut into blocks, some of which do not count while candidates are fitted, and tell how good they are. The
+record is simulated as a whole, so nothing has to be known of states where a block begins. *Inside*, the last quarter of
+every record is held out; that judges ranks, orders and bases. *Beyond*, the blocks with the largest outputs
+are: of the bases that do about as well as the best inside, the one is chosen, and the way to go on, that does best
+beyond what it was fitted to. A dynamic model has to go on sensibly, or its simulation leaves for good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.kernels.arrays import Array
 
-BLOCKS, HELD = 16, 3
-"""Into so many blocks the samples are cut; so many of each kind are held out."""
+BLOCKS, BEYOND, LAST = 16, 3, 0.25
+"""Into so many blocks the samples are cut, of which so many are held out beyond; inside it is the last share."""
 AS_GOOD = 1.03
-"""Candidates whose error on B is at most so many times the least are as good as the best there."""
-WORTH = 0.97
-"""A further branch, or state, is worth it where the error on B falls to at most so many times what it was."""
+"""Candidates whose error inside is at most so many times the least are as good as the best."""
+WORTH, SURELY = 0.97, 1.0
+"""A further branch, or state, is worth it where the error inside falls to at most so many times what it was, and the
+mean square error falls by so many standard errors of the difference, at least."""
+PARTS = 8
+"""What is held out of a course is looked at in so many parts, whose differences tell that standard error."""
 FREE_LADDER: tuple[Basis, ...] = (
     Polynomial(3),
     Polynomial(5),
@@ -35,17 +38,12 @@ FREE_LADDER: tuple[Basis, ...] = (
     BSpline(16),
 )
 """What branches may be made of, where nothing is asked for."""
+FEW: tuple[Basis, ...] = (BSpline(3), BSpline(8))
+"""What ranks and orders are compared with, where the basis is open."""
 SHAPED_LADDER: tuple[Basis, ...] = (BSpline(3), BSpline(5), BSpline(8), BSpline(12), BSpline(18))
 """The same, where branches are constrained."""
 STRENGTHS = tuple(10.0 ** np.arange(-9.0, 0.0, 1.5))
 """Of the penalty of a `SmoothingSpline`, where it is open."""
-
-
-class Errors(NamedTuple):
-    """Mean squared errors of a candidate, in units of the spread: on B, inside, and on A, beyond."""
-
-    inside: float
-    beyond: float
 
 
 @dataclass(frozen=True)
@@ -56,51 +54,84 @@ class Split:
     ----------
     courses
         With weight 0 where they are held out.
-    inside, beyond
-        One a course: the weights (T, ny) of B and of A.
+    held
+        One a course: the weights (T, ny) of what is held out.
     """
 
     courses: tuple[Course, ...]
-    inside: tuple[Array, ...]
-    beyond: tuple[Array, ...]
+    held: tuple[Array, ...]
 
     @classmethod
-    def of(cls, courses: Sequence[Course]) -> Split:
-        """Hold out some of the blocks of courses."""
-        total = sum(len(course) for course in courses)
-        length = max(1, -(-total // BLOCKS))
-        places = [
-            (k, slice(begin, min(begin + length, len(course))))
-            for k, course in enumerate(courses)
-            for begin in range(0, len(course), length)
-        ]
+    def inside(cls, courses: Sequence[Course]) -> Split:
+        """Hold out the last part of every course."""
+        ends = [(k, slice(int((1.0 - LAST) * len(course)), len(course))) for k, course in enumerate(courses)]
+        return cls.without(courses, ends)
+
+    @classmethod
+    def beyond(cls, courses: Sequence[Course]) -> Split:
+        """Hold out the blocks with the largest outputs."""
+        places = blocks_of(courses)
         peaks = np.array([np.abs(courses[k].y[some] * courses[k].weight[some]).max(initial=0.0) for k, some in places])
-        held = min(HELD, len(places) // 4)
-        high = set(np.argsort(-peaks, kind="stable")[:held].tolist())
-        others = [i for i in range(len(places)) if i not in high]
-        low = {others[round((j + 0.5) * len(others) / max(held, 1))] for j in range(held)}
-        inside, beyond = ([np.zeros_like(course.weight) for course in courses] for _ in range(2))
-        kept = [course.weight.copy() for course in courses]
-        for which, weights in ((low, inside), (high, beyond)):
-            for i in which:
-                k, some = places[i]
-                weights[k][some] = courses[k].weight[some]
-                kept[k][some] = 0.0
+        highest = np.argsort(-peaks, kind="stable")[: min(BEYOND, len(places) // 3)]
+        return cls.without(courses, [places[k] for k in highest])
+
+    @classmethod
+    def without(cls, courses: Sequence[Course], places: Sequence[tuple[int, slice]]) -> Split:
+        """Hold out some stretches of courses."""
+        held, kept = [np.zeros_like(course.weight) for course in courses], [course.weight.copy() for course in courses]
+        for k, some in places:
+            held[k][some] = courses[k].weight[some]
+            kept[k][some] = 0.0
         cut = tuple(replace(course, weight=own) for course, own in zip(courses, kept, strict=True))
-        return cls(cut, tuple(inside), tuple(beyond))
+        return cls(cut, tuple(held))
 
-    def errors(self, trajectories: Sequence[Trajectory] | None, feedback: Feedback) -> Errors:
-        """The errors of a candidate on what is held out; infinite where it cannot be simulated."""
+    def error(self, trajectories: Sequence[Trajectory] | None, feedback: Feedback) -> HeldOutError:
+        """The error on what is held out; infinite where nothing was simulated."""
         if trajectories is None:
-            return Errors(np.inf, np.inf)
-        return Errors(*(self._error(trajectories, feedback, weights) for weights in (self.inside, self.beyond)))
+            return LOST
+        ny, squares, counts = feedback.observed, [], []
+        for course, one, weight in zip(self.courses, trajectories, self.held, strict=True):
+            square = np.sum((weight * (one.values.f[:, -ny:] - course.y)) ** 2, axis=1)
+            some = np.flatnonzero(weight.any(axis=1))
+            for part in np.array_split(some, min(PARTS, max(len(some), 1))):
+                squares.append(float(square[part].sum()))
+                counts.append(float(np.count_nonzero(weight[part])))
+        return HeldOutError(tuple(squares), tuple(counts))
 
-    def _error(self, trajectories: Sequence[Trajectory], feedback: Feedback, weights: Sequence[Array]) -> float:
-        ny, square, count = feedback.observed, 0.0, 0.0
-        for course, one, weight in zip(self.courses, trajectories, weights, strict=True):
-            square += float(np.sum((weight * (one.values.f[:, -ny:] - course.y)) ** 2))
-            count += float(np.count_nonzero(weight))
-        return square / max(count, 1.0)
+
+@dataclass(frozen=True)
+class HeldOutError:
+    """Errors on what was held out, part by part: sums of squares in units of the spread, and how many numbers they are."""
+
+    squares: tuple[float, ...]
+    counts: tuple[float, ...]
+
+    @property
+    def size(self) -> float:
+        """The root of the mean square."""
+        return float(np.sqrt(sum(self.squares) / max(sum(self.counts), 1.0)))
+
+    def is_better(self, other: HeldOutError) -> bool:
+        """Whether it is smaller than another by enough to be worth something, and surely so."""
+        if not np.isfinite(self.size) or not np.isfinite(other.size):
+            return bool(np.isfinite(self.size))
+        gains = (np.array(other.squares) - np.array(self.squares)) / max(np.mean(self.counts), 1.0)
+        doubt = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        return bool(self.size < WORTH * other.size and gains.mean() > SURELY * doubt)
+
+
+LOST = HeldOutError((np.inf,), (1.0,))
+"""Where nothing was simulated."""
+
+
+def blocks_of(courses: Sequence[Course]) -> list[tuple[int, slice]]:
+    """Courses cut into blocks: which course, and which of its samples."""
+    length = max(1, -(-sum(map(len, courses)) // BLOCKS))
+    return [
+        (k, slice(begin, min(begin + length, len(course))))
+        for k, course in enumerate(courses)
+        for begin in range(0, len(course), length)
+    ]
 
 
 def ladder(basis: Basis | None, constraints: Sequence[Constraint | None]) -> tuple[Basis, ...]:
@@ -110,14 +141,6 @@ def ladder(basis: Basis | None, constraints: Sequence[Constraint | None]) -> tup
     if isinstance(basis, SmoothingSpline) and basis.smoothing is None:
         return tuple(replace(basis, smoothing=strength) for strength in STRENGTHS[::-1])
     return (basis,)
-
-
-def choose(errors: Sequence[Errors]) -> int:
-    """Which candidate: of those that are as good as the best inside, the one that is best beyond; the first of equals."""
-    inside, beyond = np.sqrt(np.array(errors).T)
-    as_good = inside <= AS_GOOD * inside.min()
-    least = beyond[as_good].min()
-    return int(np.flatnonzero(as_good & (beyond <= 1.01 * least))[0])
 
 
 def some_stretches(lengths: Sequence[int], peaks: Sequence[Array], most: int) -> list[tuple[int, slice]]:

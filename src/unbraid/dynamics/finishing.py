@@ -19,7 +19,6 @@ from unbraid.bases.constraints import Constraint
 from unbraid.dynamics.forms import Form, StateSpaceForm, Units
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.trajectory import Trajectory
-from unbraid.dynamics.search import spread_of_states
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
@@ -34,7 +33,7 @@ def scaled_states(form: Form, model: Candidate, trajectories: Sequence[Trajector
     if not isinstance(form, StateSpaceForm):
         return model
     nx = form.order
-    s = 1.0 / spread_of_states(trajectories, nx)
+    s = 1.0 / np.maximum(np.concatenate([one.phi[:, :nx] for one in trajectories]).std(axis=0), 1e-12)
     phi, f = np.ones(form.width), np.ones(len(model.L))
     phi[:nx] = f[:nx] = s
     return replace(
@@ -95,7 +94,7 @@ def in_user_units(
         assert model.placement is not None
         assert basis is not None
         placement = model.placement.select(j).moved(np.array(1.0), np.array(shift[j]))
-        branches.append(FittedBranch(basis, placement, model.a[j], np.array(reaches[j])))
+        branches.append(FittedBranch(basis, placement, model.a[j], reaches[j]))
     inputs = signals.get("input_names") or numbered("u", form.nu)
     outputs = signals.get("output_names") or numbered("y", form.ny)
     function = DecoupledModel(

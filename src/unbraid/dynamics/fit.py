@@ -196,8 +196,10 @@ def figures(values: Array) -> str:
 def simulation_error(runs: Sequence[tuple[Record, Simulation, int]]) -> RecordError:
     """The error of simulations of records, of which so many samples each at the beginning do not count."""
     status = max((run.status for _, run, _ in runs), key=list(SimulationStatus).index)
-    parts = [(record.y[skip:], run.y[skip:], run.outside[skip:]) for record, run, skip in runs]
-    return error_of(*(np.concatenate(one) for one in zip(*parts, strict=True)), status)
+    y = np.concatenate([record.y[skip:] for record, _, skip in runs])
+    simulated = np.concatenate([run.y[skip:] for _, run, skip in runs])
+    outside = np.concatenate([run.outside[skip:] for _, run, skip in runs])
+    return error_of(y, simulated, outside, status)
 
 
 @np.errstate(all="ignore")

@@ -177,7 +177,7 @@ class NarxForm(Form):
         )
 
     def model(self, L: Array, nonlinearity: DecoupledModel, spread: Array, signals: dict[str, Any]) -> DynamicModel:
-        lags = {"input_lags": self.input_lags, "output_lags": self.output_lags}
+        lags: dict[str, Any] = {"input_lags": self.input_lags, "output_lags": self.output_lags}
         return NarxModel(L, nonlinearity, nu=self.nu, spread=spread, **lags, **signals)
 
     def input_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.choosing import WORTH, Split, some_stretches
+from unbraid.dynamics.choosing import FEW, Split
+from unbraid.dynamics.climbing import MOST_STATES, Climb, Level
 from unbraid.dynamics.continuation import Continuing
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.forms import Form, NarxForm, StateSpaceForm, Units
@@ -19,16 +20,16 @@ from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records
 from unbraid.dynamics.request import Auto, Request, check_enough, open_session
-from unbraid.dynamics.search import Fitting, improve, model_of
+from unbraid.dynamics.search import Fitting, improve, model_of, point_of
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.dynamics.stages import Data, Identification
-from unbraid.errors import SettingError, check_whole, shown
+from unbraid.dynamics.stages import Data, Fitted, Identification
+from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fitting.session import Session
+from unbraid.kernels.arrays import Array
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
+from unbraid.solvers.iterates import Run
 
-MOST_STATES = 6
-"""States that are tried where their number is to be found."""
 LINEAR_STEPS = 30
 """Steps on the simulation error of a linear model."""
 
@@ -98,16 +99,17 @@ def state_space(
     if order != "auto":
         check_whole("order", order, 1)
     nu, ny = used[0].nu, used[0].ny
-    known = 1 if order == "auto" else int(order)
-    check_enough(
-        used, known * (known + nu + ny) + ny * nu + request.most * (2 * known + nu + ny + 3) * (rank != "auto")
-    )
-    settings = {"kind": "state space", "order": order, **vars(request)}
-    units = Units.of(used)
-    with open_session(used, settings, rng, callback, checkpoint) as session:
-        form, model, notes = linear_state_space(session, used, units, order, request)
-        work = Identification(Data(form, units, used), request, notes)
-        return work.run(session, model, raw=records)
+    least = 1 if order == "auto" else int(order)
+    branches = 0 if rank == "auto" else int(rank)
+    check_enough(used, least * (least + nu + ny) + ny * nu + branches * (2 * least + nu + ny + 3))
+    began = time.perf_counter()
+    with open_session(
+        used, {"kind": "state space", "order": order, **vars(request)}, rng, callback, checkpoint
+    ) as session:
+        linear = LinearModels(session, used, request)
+        first, notes = linear.best_order() if order == "auto" else (int(order), ())
+        orders = MOST_STATES if order == "auto" else first
+        return find_size(session, linear.level, request, first, orders, notes, began, records)
 
 
 def narx(
@@ -149,17 +151,45 @@ def narx(
     for k, record in enumerate(used, 1):
         if len(record) < 2 * form.lead + 2:
             raise SettingError(f"Record {k} has {len(record)} samples, too few for a lag of {form.lead}: leave it out.")
-    units = Units.of(used)
+    began = time.perf_counter()
     settings = {"kind": "NARX", "input_lags": lags[0], "output_lags": lags[1], **vars(request)}
     with open_session(used, settings, rng, callback, checkpoint) as session:
-        data = Data(form, units, used)
+        data = Data(form, Units.of(used), used)
         courses = data.courses(data.stretches())
-        phis = [measured_phi(form, course) for course in courses]
-        model = regressed(courses, form.feedback.width, phis)
+        model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
         run = improve(session, fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
-        found = shrunk(model) if run is None else model_of(run)
-        return Identification(data, request, ()).run(session, found, raw=records)
+        level = Identification(data, request), shrunk(model) if run is None else model_of(run)
+        return find_size(session, lambda _: level, request, 1, 1, (), began, records)
+
+
+def find_size(
+    session: Session,
+    level: Callable[[int], Level],
+    request: Request,
+    order: int,
+    orders: int,
+    notes: tuple[str, ...],
+    began: float,
+    raw: object,
+) -> DynamicFit:
+    """The fit of the order and rank that were asked for, or of those that are found from a first order on."""
+    size = order, 0 if request.rank == "auto" else int(request.rank)
+    found: Fitted | None = None
+    if request.rank == "auto" or orders > order:
+        climb = Climb(level, orders, request.most, FEW if len(request.bases) > 1 else request.bases)
+        size = climb.run(session.part(0.0, 0.6), size)
+        found = climb.tried[size]
+        notes = (*notes, climb.told(size, orders > order))
+    work, linear = level(size[0])
+    if size[1] and not (found is not None and found.cut is not None):
+        fewer = None if found is None else found.point.model
+        found = work.fit_branches(session.part(0.6, 1.0), linear, size[1], request.bases, fewer) or found
+    if found is None:
+        found = work.linear(linear, Split.inside(work.data.courses(work.data.stretches())))
+    if found is None:
+        raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
+    return replace(work, notes=notes).finish(session, found, linear, began, raw)
 
 
 def shrunk(model: Candidate) -> Candidate:
@@ -167,55 +197,53 @@ def shrunk(model: Candidate) -> Candidate:
     return replace(model, L=np.zeros_like(model.L))
 
 
-def measured_phi(form: Form, course: Course) -> Any:
+def measured_phi(form: Form, course: Course) -> Array:
     """φ (T, mφ) of measured outputs."""
     return np.concatenate([form.feedback.gather(course.y, course.past), course.v], axis=1)
 
 
-def linear_state_space(
-    session: Session, records: Sequence[Record], units: Units, order: int | Auto, request: Request
-) -> tuple[StateSpaceForm, Candidate, tuple[str, ...]]:
-    """The best linear model, of the order that was asked for or is needed, on some stretches of the records."""
-    nu, ny = records[0].nu, records[0].ny
-    orders = range(1, MOST_STATES + 1) if order == "auto" else [int(order)]
-    first = Data(StateSpaceForm(nu, ny, 1), units, records)
-    stretches = first.stretches()
-    plain = first.courses(stretches)
-    directions, singular = observability(plain, horizon_for(plain, max(orders)))
-    found: list[tuple[StateSpaceForm, Candidate, float]] = []
-    for nx in orders:
-        if nx > directions.shape[1] - ny:
-            break
-        form = StateSpaceForm(nu, ny, nx)
-        courses = Data(form, units, records).courses(stretches)
-        split = Split.of(courses)
-        fitting = Fitting(form.feedback, (), request.max_seconds)
-        solver = fitting.solver(split.courses if order == "auto" else courses, None, 0)
-        begin = linear_model(courses, directions, nx)
-        run = improve(session, fitting, solver, begin, "linear", LINEAR_STEPS)
-        model = begin if run is None else model_of(run)
-        error = split.errors(solver.simulate(model), form.feedback).inside
-        found.append((form, model, float(np.sqrt(error))))
-    if not found:
-        raise SettingError(f"order={shown(order)} is more than records of this length tell: lower it.")
-    if order != "auto":
-        return found[0][0], found[0][1], ()
-    return chosen_order(found, singular)
+class LinearModels:
+    """The best linear state-space models of records, order by order, on some stretches of them."""
 
+    def __init__(self, session: Session, records: tuple[Record, ...], request: Request) -> None:
+        self.session, self.records, self.request = session, records, request
+        self.units = Units.of(records)
+        plain = self.data(1)
+        self.stretches = plain.stretches()
+        courses = plain.courses(self.stretches)
+        self.directions, self.singular = observability(courses, horizon_for(courses, MOST_STATES))
+        self.levels: dict[int, Level] = {}
 
-def chosen_order(
-    found: list[tuple[StateSpaceForm, Candidate, float]], singular: Any
-) -> tuple[StateSpaceForm, Candidate, tuple[str, ...]]:
-    """The smallest order whose held-out error is about as small as that of any, and why."""
-    errors = np.array([error for _, _, error in found])
-    least = errors.min()
-    k = int(np.flatnonzero(errors <= least / WORTH)[0])
-    form, model, error = found[k]
-    more = f"; of {found[-1][0].order}: {100 * errors[-1]:.3g} %" if k + 1 < len(found) else ""
-    less = f", of {form.order - 1}: {100 * errors[k - 1]:.3g} %" if k else ""
-    values = ", ".join(f"{value / singular[0]:.2g}" for value in singular[: form.order + 2])
-    note = (
-        f"Order {form.order}: the smallest whose linear model simulates held-out stretches about as well as any, off by "
-        f"{100 * error:.3g} % of the spread{less}{more}. Singular values {values}."
-    )
-    return form, model, (note,)
+    def data(self, order: int) -> Data:
+        """The records for a model of an order."""
+        return Data(StateSpaceForm(self.records[0].nu, self.records[0].ny, order), self.units, self.records)
+
+    def level(self, order: int) -> Level:
+        """How models of an order are fitted, and the best linear one."""
+        if order not in self.levels:
+            data = self.data(order)
+            courses = data.courses(self.stretches)
+            model, run = self.fitted(courses, order)
+            self.levels[order] = Identification(data, self.request), model if run is None else model_of(run)
+        return self.levels[order]
+
+    def fitted(self, courses: Sequence[Course], order: int) -> tuple[Candidate, Run | None]:
+        """The linear model of an order by subspaces, and on the simulation error of some courses."""
+        if order > self.directions.shape[0] - self.records[0].ny:
+            raise SettingError(f"order={order} is more than records of this length tell: lower it.")
+        fitting = Fitting(self.data(order).form.feedback, (), self.request.max_seconds)
+        begin = linear_model(courses, self.directions, order)
+        return begin, improve(self.session, fitting, fitting.solver(courses, None, 0), begin, "linear", LINEAR_STEPS)
+
+    def best_order(self) -> tuple[int, tuple[str, ...]]:
+        """The smallest order whose linear model simulates held-out stretches about as well as any, and why."""
+        errors = []
+        for order in range(1, min(MOST_STATES, self.directions.shape[0] - self.records[0].ny) + 1):
+            data = self.data(order)
+            split = Split.inside(data.courses(self.stretches))
+            _, run = self.fitted(split.courses, order)
+            errors.append(split.error(None if run is None else point_of(run).trajectories, data.form.feedback))
+        found = next(k for k, one in enumerate(errors, 1) if not any(other.is_better(one) for other in errors[k:]))
+        told = ", ".join(f"{100 * error.size:.3g} % for order {k}" for k, error in enumerate(errors, 1))
+        values = ", ".join(f"{value / self.singular[0]:.2g}" for value in self.singular[: found + 2])
+        return found, (f"Linear models, on held-out stretches, are off by {told}; singular values are {values}.",)

@@ -48,7 +48,7 @@ def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array
         past.append(np.concatenate([one[rows].reshape(len(begins), -1) for one in (course.v, y)], axis=1))
         future.append(y[rows + horizon].reshape(len(begins), -1))
     blocks = [np.concatenate(several) for several in (future_inputs, past, future)]
-    R = np.linalg.qr(np.concatenate(blocks, axis=1), mode="r").T
+    R = np.asarray(np.linalg.qr(np.concatenate(blocks, axis=1), mode="r")).T
     first, second = blocks[0].shape[1], blocks[0].shape[1] + blocks[1].shape[1]
     U, s, _ = np.linalg.svd(R[second:, first:second], full_matrices=False)
     return U, s
@@ -76,7 +76,7 @@ def linear_model(courses: Sequence[Course], directions: Array, order: int) -> Ca
     ny, nu = courses[0].y.shape[1], courses[0].v.shape[1]
     gamma = directions[:, :order]
     C = gamma[:ny]
-    A = np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0]
+    A: Array = np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0]
     radius = np.abs(np.linalg.eigvals(A)).max()
     if radius > LARGEST_POLE:
         A = A * (LARGEST_POLE / radius)
@@ -120,7 +120,7 @@ def response(courses: Sequence[Course], A: Array, C: Array) -> tuple[Array, Arra
     return B.reshape(nx, nu), D.reshape(ny, nu), offset, pasts
 
 
-def regressed(courses: Sequence[Course], feedback_width: int, phis: Sequence[Array]) -> Candidate:
+def regressed(courses: Sequence[Course], phis: Sequence[Array]) -> Candidate:
     """The linear NARX model by least squares one step ahead, at φ (T, mφ) of measured outputs."""
     ny = courses[0].y.shape[1]
     phi = np.concatenate([np.column_stack([one, np.ones(len(one))]) for one in phis])

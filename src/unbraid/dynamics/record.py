@@ -209,7 +209,7 @@ def averaged(record: Record) -> Record:
 
 
 def whole_periods(record: Record) -> tuple[Array, Array]:
-    """u and y, (periods, P, ·), of the whole periods behind the burn-in."""
+    """U and y, (periods, P, ·), of the whole periods behind the burn-in."""
     P = record.period
     assert P is not None
     count = (len(record) - record.burn_in) // P

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -15,9 +16,8 @@ from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
-from unbraid.kernels.arrays import Array
-from unbraid.solvers.iterates import Run
-from unbraid.solvers.loop import Stopping
+from unbraid.solvers.iterates import Run, Solver
+from unbraid.solvers.loop import ALONE, Stopping
 
 CUBIC = BSpline(df=3, degree=3)
 """Cubic polynomials, in coordinates that carry constraints: what directions are searched for with."""
@@ -25,7 +25,7 @@ ROUNDS = ((12, 1.0), (12, 0.5), (20, 0.25))
 """Steps of each round of a race, and the share of starts that take part in it; at least two."""
 FIRST_WEIGHT = 1e-3
 """Size of the output weights of a new branch: so small that nothing diverges."""
-POLISH_STEPS, TOLERANCE = 60, 1e-6
+POLISH_STEPS, TOLERANCE = 120, 1e-5
 """Steps of a fit that goes on, and the change of its objective that ends it."""
 
 
@@ -39,13 +39,12 @@ class Fitting:
 
     def solver(self, courses: Sequence[Course], basis: Basis | None, rank: int) -> SimulationSteps:
         """The solver on some courses, for so many branches."""
-        some = self.constraints[:rank]
-        projection = Projection.onto(some) if rank else None
+        projection = Projection.onto(self.constraints[:rank]) if rank else None
         return SimulationSteps(self.feedback, tuple(courses), basis if rank else None, projection)
 
     def stopping(self, steps: int, tolerance: float = TOLERANCE) -> Stopping:
-        """So many steps at most, and the time limit."""
-        return Stopping(max_sweeps=steps, tolerance=tolerance, max_seconds=self.max_seconds)
+        """So many steps at most, and the time limit; where little is gained in many of them, that is enough."""
+        return Stopping(max_sweeps=steps, tolerance=tolerance, max_seconds=self.max_seconds, race=ALONE)
 
 
 def improve(
@@ -63,7 +62,7 @@ def drive(
 ) -> list[Run]:
     """Steps from some points: one run each."""
     fresh = tuple(replace(point, steps=0) for point in points)
-    return session.loop(solver, lambda: SimulationState(fresh), stopping, span)
+    return session.loop(cast("Solver[SimulationState]", solver), lambda: SimulationState(fresh), stopping, span)
 
 
 def point_of(run: Run) -> Point:
@@ -79,37 +78,42 @@ def model_of(run: Run) -> Candidate:
 def with_branches(
     model: Candidate, trajectories: Sequence[Trajectory], solver: SimulationSteps, rng: np.random.Generator
 ) -> Candidate:
-    """A model with so many more branches that it has as many as the solver: cubics of random directions, next to zero."""
+    """A model with so many more branches that it has as many as the solver: of random directions, next to zero.
+
+    Each is a mixture of u³ and u², as far as its constraint allows, u being the branch's input in standard deviations.
+    """
     assert solver.projection is not None
     assert solver.basis is not None
     more = len(solver.projection.constraints) - model.rank
     phi = np.concatenate([one.phi for one in trajectories])
-    spread = np.maximum(phi.std(axis=0), 1e-12)
-    W0 = rng.standard_normal((more, phi.shape[1])) / spread
+    W0 = rng.standard_normal((more, phi.shape[1])) / np.maximum(phi.std(axis=0), 1e-12)
     W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
-    u = (W0 @ phi.T)[None]
-    u = u - u.mean(axis=-1, keepdims=True)
+    inputs = (W0 @ phi.T)[None]
+    u = inputs - inputs.mean(axis=-1, keepdims=True)
+    cubic, square = np.cos(angles := rng.uniform(0.0, np.pi, (1, more, 1))), np.sin(angles)
     own = Projection.onto(solver.projection.constraints[model.rank :])
-    shift = (W0 @ phi.T).mean(axis=1)
-    placement = solver.basis.place(u + shift[None, :, None])
-    a = own.nearest(placement, targets(placement, placement.at(u + shift[None, :, None]), 3.0 * u**2, u**3, 1.0), 1.0)
+    placement = solver.basis.place(inputs)
+    slopes, values = 3.0 * cubic * u**2 + 2.0 * square * u, cubic * u**3 + square * u**2
+    a = own.nearest(placement, targets(placement, placement.at(inputs), slopes, values, 1.0), 1.0)[0]
     scale = np.maximum(np.concatenate([one.values.f for one in trajectories]).std(axis=0), 1e-12)[:, None]
     W1 = FIRST_WEIGHT * scale * rng.standard_normal((len(scale), more))
-    if model.placement is not None:
-        placement = joined_branches(model.placement, placement.select(0))
-        return replace(
-            model,
-            W0=np.concatenate([model.W0, W0]),
-            W1=np.concatenate([model.W1, W1], axis=1),
-            placement=placement,
-            a=np.concatenate([model.a, a[0]]),
-        )
-    return replace(model, W0=W0, W1=W1, placement=placement.select(0), a=a[0])
+    whole = placement.select(0)
+    return replace(
+        model,
+        W0=np.concatenate([model.W0, W0]),
+        W1=np.concatenate([model.W1, W1], axis=1),
+        placement=whole if model.placement is None else model.placement.joined([whole]),
+        a=a if model.placement is None else np.concatenate([model.a, a]),
+    )
 
 
-def joined_branches(placement: object, other: object) -> object:
-    """One placement of the branches of two, whose first axis they are."""
-    return placement.joined([other])  # type: ignore[attr-defined]
+def promising(solver: SimulationSteps, models: Sequence[Candidate], count: int) -> list[Candidate]:
+    """The models whose first step promises most, so many of them: directions that can explain what is left."""
+    promises = []
+    for model in models:
+        point = solver.point(model)
+        promises.append(0.0 if point is None else solver.trial(point)[1])
+    return [models[k] for k in np.argsort(-np.array(promises), kind="stable")[:count]]
 
 
 def race(
@@ -124,15 +128,9 @@ def race(
         if not count:
             break
         span = ProgressSpan(phase, range(count), total, before=before)
-        new = drive(session, solver, points[:count], fitting.stopping(steps, 1e-4), span)
+        new = drive(session, solver, points[:count], replace(fitting.stopping(steps, 1e-4), race=None), span)
         runs = sorted([*new, *runs[count:]], key=lambda run: run.objective)
         points, before = [point_of(run) for run in runs], before + steps
         if any(run.status in CUTS for run in new):
             break
     return runs
-
-
-def spread_of_states(trajectories: Sequence[Trajectory], fed: int) -> Array:
-    """The standard deviation (q,) of what is fed back."""
-    z = np.concatenate([one.values.f[:, :fed] for one in trajectories])
-    return np.maximum(z.std(axis=0), 1e-12)

@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbraid.bases import Basis
-from unbraid.dynamics.choosing import WORTH, Errors, Split, choose, some_stretches
-from unbraid.dynamics.continuation import reaches
+from unbraid.bases.projection import Projection
+from unbraid.dynamics.choosing import AS_GOOD, FEW, HeldOutError, Split, some_stretches
+from unbraid.dynamics.continuation import REACHES, follow_courses, with_reach
 from unbraid.dynamics.finishing import in_user_units, normalised, scaled_states
 from unbraid.dynamics.fit import DynamicFit, error_of, simulation_error
 from unbraid.dynamics.forms import Form, NarxForm, Units
 from unbraid.dynamics.gain import find_gain
 from unbraid.dynamics.models.base import DynamicModel, SimulationStatus
-from unbraid.dynamics.models.feedback import Course
+from unbraid.dynamics.models.feedback import Course, count_equations
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.record import Record, noise_between_periods
 from unbraid.dynamics.request import Request
-from unbraid.dynamics.search import CUBIC, POLISH_STEPS, Fitting, drive, model_of, point_of, race, with_branches
+from unbraid.dynamics.search import CUBIC, POLISH_STEPS, Fitting, drive, point_of, promising, race, with_branches
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.errors import DataError
@@ -30,10 +31,12 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 from unbraid.solvers.iterates import Run
 
-SOME = 6000
-"""Samples that all but the last steps are made on, at most."""
+SOME, FEW_SAMPLES = 4096, 1500
+"""Samples that all but the last steps are made on, at most; and those that starts are drawn with."""
 LADDER_STEPS = 25
 """Steps in each basis that is tried."""
+DRAWN = 8
+"""How many times as many starts are drawn as take part in a race."""
 
 
 @dataclass(frozen=True)
@@ -44,168 +47,192 @@ class Data:
     units: Units
     records: tuple[Record, ...]
 
-    def stretches(self) -> list[tuple[int, slice]]:
-        """The stretches to begin with."""
+    def stretches(self, most: int = SOME) -> list[tuple[int, slice]]:
+        """The stretches to begin with, of so many samples in all."""
         peaks = [
             np.nan_to_num(np.abs((one.y - self.units.y_center) / self.units.y_scale)).max(axis=1)
             for one in self.records
         ]
-        return some_stretches([len(record) for record in self.records], peaks, SOME)
+        return some_stretches([len(record) for record in self.records], peaks, most)
 
     def courses(self, stretches: Sequence[tuple[int, slice]] | None = None) -> tuple[Course, ...]:
         """Stretches of the records as courses; all of them whole if None."""
         places = [(k, slice(None)) for k in range(len(self.records))] if stretches is None else stretches
         return tuple(self.form.course(self.units, self.records[k], some) for k, some in places)
 
+    def signals(self) -> dict[str, Any]:
+        """Sampling time, names, and the input at rest: the mean, or zero where that is among the inputs seen."""
+        u = np.concatenate([record.u for record in self.records])
+        zero = (u.min(axis=0) <= 0.0) & (u.max(axis=0) >= 0.0)
+        first = self.records[0]
+        return {
+            "dt": first.dt,
+            "input_names": first.input_names,
+            "output_names": first.output_names,
+            "rest_input": np.where(zero, 0.0, u.mean(axis=0)),
+        }
+
 
 class Fitted(NamedTuple):
-    """Branches of one rank, fitted to some stretches: the model, its basis, its errors on what was held out."""
+    """Branches of one rank, fitted to some stretches.
 
-    model: Candidate
+    `inside` and `beyond` are errors on what was held out (`choosing`), NaN where nobody looked; `reach` says how far
+    branches go on as polynomials; `starts` are the objectives that starts came to, `cut` what cut the work short.
+    """
+
+    form: Form
+    point: Point
     basis: Basis | None
-    errors: Errors
-    starts: tuple[float, ...]
-    cut: Status | None
+    inside: HeldOutError
+    beyond: float = np.nan
+    starts: tuple[float, ...] = ()
+    cut: Status | None = None
+    reach: float = 0.0
+
+    @property
+    def rank(self) -> int:
+        """How many branches there are."""
+        return self.point.model.rank
 
 
 @dataclass(frozen=True)
 class Identification:
-    """What follows a linear model."""
+    """What follows a linear model: stages on some stretches of the records, then the last steps on all."""
 
     data: Data
     request: Request
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def fitting(self) -> Fitting:
         """What all fits have in common."""
         return Fitting(self.data.form.feedback, self.request.constraints, self.request.max_seconds)
 
-    def run(self, session: Session, linear: Candidate, raw: Any) -> DynamicFit:
-        """The result, from the best linear model on some stretches."""
-        began = time.perf_counter()
-        stretches = self.data.stretches()
-        courses = self.data.courses(stretches)
-        split = Split.of(courses)
-        rank, notes = self.request.rank, list(self.notes)
-        if rank == "auto":
-            found, reason = self.best_rank(session, split, linear)
-            notes.append(reason)
-        elif rank == 0:
-            found = Fitted(linear, None, Errors(np.nan, np.nan), (), None)
-        else:
-            found = self.fit_branches(session, split, linear, int(rank), [])
-        if found.basis is not None and len(self.request.bases) > 1:
-            notes.append(f"Branches are {found.basis!r}: chosen on stretches that were held out.")
-        return self.finish(session, found, linear, notes, began, raw)
-
-    def best_rank(self, session: Session, split: Split, linear: Candidate) -> tuple[Fitted, str]:
-        """As many branches as make the simulation of held-out stretches better, and why."""
-        solver = self.fitting.solver(split.courses, None, 0)
-        best = Fitted(linear, None, split.errors(solver.simulate(linear), self.data.form.feedback), (), None)
-        tried = [best]
-        for rank in range(1, self.request.most + 1):
-            part = session.part((rank - 1) / (rank + 1), rank / (rank + 1), rank)
-            tried.append(self.fit_branches(part, split, linear, rank, [best.model] if best.basis is not None else []))
-            if tried[-1].errors.inside < WORTH**2 * best.errors.inside:
-                best = tried[-1]
-            elif rank > best.model.rank + 1 or tried[-1].cut is not None:
-                break
-            if tried[-1].cut is not None:
-                break
-        told = ", ".join(f"{100 * np.sqrt(one.errors.inside):.3g} % with {k}" for k, one in enumerate(tried))
-        reason = f"{best.model.rank} branches: errors on held-out stretches are {told} of them."
-        return best, reason
+    def linear(self, model: Candidate, split: Split) -> Fitted | None:
+        """The linear model, as what branches are compared with; None where it cannot be simulated."""
+        point = self.fitting.solver(split.courses, None, 0).point(model)
+        if point is None:
+            return None
+        return Fitted(self.data.form, point, None, split.error(point.trajectories, self.data.form.feedback))
 
     def fit_branches(
-        self, session: Session, split: Split, linear: Candidate, rank: int, fewer: list[Candidate]
-    ) -> Fitted:
-        """So many branches: starts race with cubics, then the best goes on in each basis, of which one is chosen."""
-        fitting, feedback, bases = self.fitting, self.data.form.feedback, self.request.bases
-        courses = (
-            split.courses if len(bases) > 1 or self.request.rank == "auto" else self.data.courses(self.data.stretches())
-        )
-        solver = fitting.solver(courses, CUBIC, rank)
-        begins = session.journal.unit(lambda: self.begins(session, solver, linear, fewer))
-        runs = race(session.part(0.0, 0.5), fitting, solver, begins, "search")
+        self, session: Session, linear: Candidate, rank: int, bases: Sequence[Basis], fewer: Candidate | None = None
+    ) -> Fitted | None:
+        """So many branches: starts race with cubics, and the best goes on in each basis; None where nothing came of it.
+
+        Some starts are beside a model of `fewer` branches, where there is one.
+        """
+        split = Split.inside(self.data.courses(self.data.stretches()))
+        solver = self.fitting.solver(split.courses, CUBIC, rank)
+        begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
+        moved = [self.onto(solver, model) for model in begins]
+        runs = race(session.part(0.0, 0.5), self.fitting, solver, moved, "search")
         if not runs:
-            return Fitted(linear, None, Errors(np.inf, np.inf), (), None)
-        best = point_of(runs[0])
+            return None
+        best, cut = point_of(runs[0]), next((run.status for run in runs if run.status in CUTS), None)
         starts = tuple(run.objective for run in runs)
-        cut = next((run.status for run in runs if run.status in CUTS), None)
-        tried: list[Fitted] = []
+        tried = [min(self.ways_to_go_on(best, solver, split), key=lambda one: one.inside.size)]
         for k, basis in enumerate(bases):
-            if cut is not None:
-                break
-            part = session.part(0.5 + 0.3 * k / len(bases), 0.5 + 0.3 * (k + 1) / len(bases))
-            one = self.in_basis(part, fitting.solver(courses, basis, rank), best, split)
-            if one is not None:
-                tried.append(one._replace(starts=starts))
-                cut = one.cut
-        if not tried:
-            errors = split.errors(best.trajectories, feedback)
-            return Fitted(best.model, CUBIC, errors, starts, cut)
-        chosen = choose([one.errors for one in tried]) if len(tried) > 1 else 0
-        return tried[chosen]._replace(cut=cut)
+            if cut is None:
+                part = session.part(0.5 + 0.3 * k / len(bases), 0.5 + 0.3 * (k + 1) / len(bases))
+                one = self.in_basis(part, self.fitting.solver(split.courses, basis, rank), best, split)
+                if one is not None:
+                    tried.append(one)
+                    cut = one.cut
+        tried = tried[1:] or tried
+        good = min(one.inside.size for one in tried)
+        among = [one._replace(starts=starts, cut=cut) for one in tried if one.inside.size <= AS_GOOD * good] or tried
+        return among[0] if cut is not None or bases == FEW else self.best_beyond(session.part(0.8, 0.85), among)
 
     def in_basis(self, session: Session, solver: SimulationSteps, point: Point, split: Split) -> Fitted | None:
-        """A point taken on in another basis; None where it cannot be simulated there."""
+        """A point taken on in another basis, or on other courses; None where it cannot be simulated there."""
         begin = solver.in_basis(point.model, point.trajectories)
         there = solver.point(begin, [one.fed(solver.feedback) for one in point.trajectories]) or solver.point(begin)
         if there is None:
             return None
-        stopping = self.fitting.stopping(LADDER_STEPS)
-        (run,) = drive(session, solver, [there], stopping, ProgressSpan("polish"))
-        errors = split.errors(point_of(run).trajectories, solver.feedback)
-        return Fitted(model_of(run), solver.basis, errors, (), run.status if run.status in CUTS else None)
+        (run,) = drive(session, solver, [there], self.fitting.stopping(LADDER_STEPS), ProgressSpan("polish"))
+        found, cut = point_of(run), run.status if run.status in CUTS else None
+        return min(self.ways_to_go_on(found, solver, split), key=lambda one: one.inside.size)._replace(cut=cut)
+
+    def ways_to_go_on(self, point: Point, solver: SimulationSteps, split: Split) -> list[Fitted]:
+        """A point with each way for its branches to go on, and its error then on what is held out."""
+        assert solver.basis is not None
+        ways = REACHES[self.request.continuation] if solver.basis.continued_degree > 1 else REACHES["linear"]
+        result = []
+        for reach in ways:
+            function = with_reach(point.model, solver.basis, reach)
+            error = split.error(follow_courses(function, solver.feedback, solver.courses, point.model), solver.feedback)
+            result.append(Fitted(self.data.form, point, solver.basis, error, reach=reach))
+        return result
+
+    def best_beyond(self, session: Session, among: Sequence[Fitted]) -> Fitted:
+        """Of some that are equally good inside, the one that goes on best, and how; the first of equals."""
+        if len(among) == 1 and len(REACHES[self.request.continuation]) == 1:
+            return among[0]._replace(reach=REACHES[self.request.continuation][0])
+        split = Split.beyond(self.data.courses(self.data.stretches()))
+        found: list[Fitted] = []
+        for k, one in enumerate(among):
+            part = session.part(k / len(among), (k + 1) / len(among))
+            solver = self.fitting.solver(split.courses, one.basis, one.rank)
+            again = self.in_basis(part, solver, one.point, split)
+            for way in [] if again is None else self.ways_to_go_on(again.point, solver, split):
+                found.append(one._replace(beyond=way.inside.size, reach=way.reach))
+        least = min((one.beyond for one in found), default=np.inf)
+        return next((one for one in found if one.beyond <= 1.01 * least), among[0])
 
     def begins(
-        self, session: Session, solver: SimulationSteps, linear: Candidate, fewer: list[Candidate]
+        self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
     ) -> list[Candidate]:
-        """Models to start from: random branches beside the linear model, or beside one of fewer branches."""
-        result = []
-        for k in range(self.request.starts):
-            model = fewer[0] if fewer and k % 2 else linear
+        """Models to start from: of many random branches beside the linear model, or one of fewer, the most promising."""
+        courses = self.data.courses(self.data.stretches(FEW_SAMPLES))
+        solver, result = self.fitting.solver(courses, CUBIC, rank), []
+        for base, count in begin_counts(self.request.starts, linear, fewer):
+            model = self.onto(solver, base)
             trajectories = solver.simulate(model)
             if trajectories is None:
                 continue
             if model.rank:
-                model = replace_solver(solver, model.rank).in_basis(model, trajectories)
-            result.append(with_branches(model, trajectories, solver, session.rng))
+                projection = Projection.onto(self.request.constraints[: model.rank])
+                model = replace(solver, projection=projection).in_basis(model, trajectories)
+            drawn = [with_branches(model, trajectories, solver, rng) for _ in range(DRAWN * count)]
+            result += promising(solver, drawn, count)
         return result
 
-    def finish(
-        self, session: Session, found: Fitted, linear: Candidate, notes: list[str], began: float, raw: Any
-    ) -> DynamicFit:
+    def onto(self, solver: SimulationSteps, model: Candidate) -> Candidate:
+        """The model with the first guesses at the pasts of a solver's courses."""
+        return model.with_pasts(tuple(course.past for course in solver.courses))
+
+    def finish(self, session: Session, found: Fitted, linear: Candidate, began: float, raw: Any) -> DynamicFit:
         """The last steps, on all records, and the result in the user's units."""
         form, courses = self.data.form, self.data.courses()
         fitting = self.fitting
-        solver = fitting.solver(courses, found.basis, found.model.rank)
-        last = session.part(0.8, 1.0)
-        point, run = self.onto_all(last, solver, found.model)
+        solver = fitting.solver(courses, found.basis, found.rank)
+        last = session.part(0.85, 1.0)
+        point, run = self.onto_all(last, solver, found.point.model)
         plain = fitting.solver(courses, None, 0)
         straight = self.onto_all(last, plain, linear)[0].model
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
-        far = reaches(self.request.continuation, found.basis, point, form.feedback, courses)
+        far = np.full((final.rank, 2), found.reach)
         final = normalised(final, phi, self.request.constraints)
         spread = np.maximum(phi[:, : form.feedback.fed].std(axis=0), 1e-12)
-        signals = {
-            "dt": self.data.records[0].dt,
-            "input_names": self.data.records[0].input_names,
-            "output_names": self.data.records[0].output_names,
-        }
-        user = in_user_units(form, self.data.units, final, found.basis, far, spread, signals)
+        signals = self.data.signals()
+        noise = np.sqrt(
+            self.data.units.y_scale**2 * solver.objective(point.model, point.trajectories) / count_equations(courses)
+        )
+        user = in_user_units(form, self.data.units, final, found.basis, far, spread, {**signals, "noise": noise})
         none = np.zeros((0, 2))
         best_linear = in_user_units(form, self.data.units, straight, None, none, np.ones_like(spread), signals)
         if isinstance(user, StateSpaceModel):
-            user = with_gain(user, find_gain(user, self.data.records))
-        return make_fit(self, user, best_linear, final, straight, found, run, notes, began, raw)
+            user = user.changed(K=find_gain(user, self.data.records))
+        return make_fit(self, user, best_linear, final, straight, found, run, began, raw)
 
-    def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run | None]:
+    def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run]:
         """A model of some stretches, fitted to all courses."""
-        point = solver.point(model.with_pasts(tuple(course.past for course in solver.courses)))
+        point = solver.point(self.onto(solver, model))
+        if point is not None:
+            point = solver.placed_anew(point)
         if point is None:
             raise DataError(
                 "The model that was found on some stretches of the records diverges on all of them: lower the rank, or "
@@ -214,30 +241,24 @@ class Identification:
         (run,) = drive(session, solver, [point], self.fitting.stopping(POLISH_STEPS), ProgressSpan("all samples"))
         return point_of(run), run
 
+    def told(self, found: Fitted) -> tuple[str, ...]:
+        """The notes, with what was chosen for the branches."""
+        if found.basis is None or not np.isfinite(found.beyond):
+            return self.notes
+        beyond = f"as polynomials for {found.reach:g} of their range, then as lines" if found.reach else "as lines"
+        return (
+            *self.notes,
+            f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "
+            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where outputs were larger "
+            "than all that was fitted to.",
+        )
 
-def replace_solver(solver: SimulationSteps, rank: int) -> SimulationSteps:
-    """The solver for the first branches alone."""
-    from unbraid.bases.projection import Projection
 
-    assert solver.projection is not None
-    return replace(solver, projection=Projection.onto(solver.projection.constraints[:rank]))
-
-
-def with_gain(model: StateSpaceModel, K: Array) -> StateSpaceModel:
-    """The model with another gain."""
-    return StateSpaceModel(
-        model.A,
-        model.B,
-        model.C,
-        model.D,
-        model.nonlinearity,
-        dt=model.dt,
-        K=K,
-        rest=model.rest,
-        spread=model.spread,
-        input_names=model.input_names,
-        output_names=model.output_names,
-    )
+def begin_counts(starts: int, linear: Candidate, fewer: Candidate | None) -> list[tuple[Candidate, int]]:
+    """Which models starts begin beside, and how many."""
+    if fewer is None or not fewer.rank:
+        return [(linear, starts)]
+    return [(linear, starts - starts // 2), (fewer, starts // 2)]
 
 
 def make_fit(
@@ -247,8 +268,7 @@ def make_fit(
     final: Candidate,
     straight: Candidate,
     found: Fitted,
-    run: Run | None,
-    notes: list[str],
+    run: Run,
     began: float,
     raw: Any,
 ) -> DynamicFit:
@@ -278,12 +298,11 @@ def make_fit(
     levels = [level for level in map(noise_between_periods, given) if level is not None]
     if levels:
         noise = np.sqrt(np.mean(np.square(levels), axis=0))
-    status = Status.CONVERGED if run is None else run.status
-    if found.cut is not None:
-        status = found.cut
+    notes = work.told(found)
+    status = run.status if found.cut is None else found.cut
     error = simulation_error(list(zip(records, runs, skips, strict=True)))
     if error.status is SimulationStatus.DIVERGED:
-        notes = [*notes, "The simulation of the records themselves diverges once branches are continued."]
+        notes = (*notes, "The simulation of the records themselves diverges once branches are continued.")
     return DynamicFit(
         model,
         error,
@@ -292,12 +311,12 @@ def make_fit(
         tuple(records),
         tuple(runs),
         status,
-        np.zeros(0) if run is None else run.trace.objective,
+        run.trace.objective,
         found.starts,
         found.basis,
         work.request.constraints[: model.rank],
         noise,
-        tuple(notes),
+        notes,
         time.perf_counter() - began,
         linear,
     )

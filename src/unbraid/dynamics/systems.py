@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
 from unbraid.dynamics.models.state_space import StateSpaceModel
@@ -88,12 +86,12 @@ def coupled_tanks(
         [[0.0]],
         DecoupledModel([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], W1, flows),
         dt=h,
+        rest_input=[1.4],
         rest=[1.96, 1.96 / a2**2],
-        spread=[1.0, 1.0],
     )
     generator = as_generator(rng)
-    u = 1.4 + 0.35 * low_pass(generator, T, 1, 0.02)
-    return observed(truth, np.clip(u, 0.4, 2.6), noise, generator)
+    u = 1.4 + 0.45 * low_pass(generator, T, 1, 0.06)
+    return observed(truth, np.clip(u, 0.3, 2.7), noise, generator)
 
 
 def two_by_two(

@@ -6,6 +6,7 @@ formula is an expression. Both are evaluated as unbraid does it, in the same ord
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from string import Template
 
@@ -15,7 +16,7 @@ from unbraid.export.comments import domain_text, heading, names_listed
 from unbraid.export.files import Options
 from unbraid.export.numerals import double, row_text, single
 from unbraid.export.portable import Portable, Univariate, as_portable
-from unbraid.export.spelling import PIECES, Language, is_constant, needs_of
+from unbraid.export.spelling import PIECE_SLOPES, PIECES, Language, is_constant, needs_of
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import POWER, Expression
@@ -67,7 +68,8 @@ static $real piecewise(const $real *breaks, int count, const $real *rows, int de
         value = value * t + c[p];
     return value;
 }
-
+"""
+SEARCH_SLOPES = """\
 /* Its derivative with respect to u. */
 static $real piecewise_slope(const $real *breaks, int count, const $real *rows, int degree, $real u)
 {
@@ -92,6 +94,7 @@ static $real piecewise_slope(const $real *breaks, int count, const $real *rows, 
 """
 HELPERS = {
     PIECES: SEARCH,
+    PIECE_SLOPES: SEARCH_SLOPES,
     POWER: """\
 static $real power($real t, int exponent)
 {
@@ -157,11 +160,14 @@ void ${name}_jacobian(const $real x[$m], $real J[$n][$m]);
 }
 #endif
 """
-BODY = """\
+MATRICES = """\
 static const $real W0[$r][$m] = $W0;
 static const $real W1[$n][$r] = $W1;
+"""
+BIAS = """\
 static const $real bias[$n] = $bias;
-
+"""
+DIRECTIONS = """\
 /* The inputs u = W0 x of the functions g. */
 static void directions(const $real x[$m], $real u[$r])
 {
@@ -172,8 +178,9 @@ static void directions(const $real x[$m], $real u[$r])
             u[j] += W0[j][k] * x[k];
     }
 }
-
-void ${name}_values(const $real x[$m], $real f[$n])
+"""
+VALUES = """\
+void $called(const $real x[$m], $real f[$n])
 {
     $real u[$r], g[$r];
     int i, j;
@@ -186,8 +193,9 @@ $values
         f[i] += bias[i];
     }
 }
-
-void ${name}_jacobian(const $real x[$m], $real J[$n][$m])
+"""
+JACOBIAN = """\
+void $called(const $real x[$m], $real J[$n][$m])
 {
     $real u[$r], slope[$r];
     int i, j, k;
@@ -204,31 +212,55 @@ $slopes
     }
 }
 """
+BIAS_ALONE = """\
+void $called(const $real x[$m], $real f[$n])
+{
+    int i;
+    (void)x;
+    for (i = 0; i < $n; i++)
+        f[i] = bias[i];
+}
+"""
+NO_SLOPES = """\
+void $called(const $real x[$m], $real J[$n][$m])
+{
+    int i, k;
+    (void)x;
+    for (i = 0; i < $n; i++)
+        for (k = 0; k < $m; k++)
+            J[i][k] = 0.0$f;
+}
+"""
+"""A model without branches is a constant; C has no arrays without entries."""
 
 
 def write(model: DecoupledModel, options: Options) -> dict[str, bytes]:
     """The file and its header."""
-    program = Program(as_portable(model), options)
-    return {".c": program.source().encode("ascii"), ".h": program.header().encode("ascii")}
+    return FunctionProgram(as_portable(model), options).files()
 
 
-class Program:
-    """A model in C.
+class Program(ABC):
+    """A program in C around W1 g(W0 x) + bias: what is written in the same way, whatever the program does with it.
 
     Parameters
     ----------
     model
-        The model.
+        The matrices and functions.
     options
         The name that functions begin with, and the type of their numbers.
     """
+
+    slopes = True
+    """Whether the program needs the slopes of the functions g: compilers warn of what is not used."""
+    promise: str
+    """What can be said of the program beside its language."""
 
     def __init__(self, model: Portable, options: Options) -> None:
         self.model, self.name = model, options.name
         self.f = "f" if options.dtype == "float32" else ""
         spellings = {one: one + self.f for one in LIBRARY} | {"abs": "fabs" + self.f}
         self.language = Language(self.number, " * ", spellings, lambda base, exponent: f"power({base}, {exponent})")
-        self.words = {
+        self.words: dict[str, object] = {
             "real": "float" if self.f else "double",
             "largest": "FLT_MAX" if self.f else "DBL_MAX",
             "f": self.f,
@@ -238,23 +270,38 @@ class Program:
             "r": model.rank,
         }
 
+    @abstractmethod
+    def about(self) -> list[str]:
+        """What the program computes, and what wrote it: the first lines of both files."""
+
+    @abstractmethod
+    def signals(self) -> list[str]:
+        """What inputs and outputs are called, for the header."""
+
+    @abstractmethod
+    def calls(self) -> str:
+        """What a program that uses it calls."""
+
+    @abstractmethod
+    def declarations(self) -> str:
+        """What others may call."""
+
+    @abstractmethod
+    def body(self) -> str:
+        """The matrices, and the functions that others call."""
+
+    def files(self) -> dict[str, bytes]:
+        """The file and its header, by their endings."""
+        return {".c": self.source().encode("ascii"), ".h": self.header().encode("ascii")}
+
     def header(self) -> str:
         """The header, with what people need to know."""
-        model = self.model
-        lines = [
-            *heading(model),
-            "",
-            f"Inputs, of {self.name}_values and {self.name}_jacobian:",
-            *names_listed([f"x[{k}]" for k in range(model.m)], model.input_names),
-            "Outputs:",
-            *names_listed([f"f[{i}]" for i in range(model.n)], model.output_names),
-        ]
         guard = f"{self.name.upper()}_H"
         return "\n".join(
             [
-                comment(lines),
+                comment([*self.about(), "", *self.signals()]),
                 f"#ifndef {guard}\n#define {guard}\n",
-                self.filled(DECLARATIONS),
+                self.declarations(),
                 f"#endif /* {guard} */\n",
             ]
         )
@@ -262,22 +309,22 @@ class Program:
     def source(self) -> str:
         """The file."""
         functions = self.model.functions
-        needs = needs_of(functions)
+        needs = needs_of(functions, self.slopes)
         needs_library = bool(needs & {*LIBRARY, "logistic", "softplus"})
         link = " -lm" if needs_library else ""
         lines = [
-            *heading(self.model),
+            *self.about(),
             "",
-            "C99, also C++; without allocation or state, so that threads may share it. To compile and use it:",
+            f"C99, also C++; {self.promise}. To compile and use it:",
             "  cc -O2 -c FILE.c",
             f"  cc program.c FILE.o{link}",
-            f"where program.c includes the header beside this file and calls {self.name}_values(x, f).",
+            f"where program.c includes the header beside this file and calls {self.calls()}.",
         ]
         includes = ["#include <float.h>\n"] * (PIECES in needs) + ["#include <math.h>\n"] * needs_library
         parts = [
             comment(lines),
             "".join(includes),
-            self.filled(DECLARATIONS),
+            self.declarations(),
             *(self.filled(text) for kind, text in HELPERS.items() if kind in needs),
             *(self.function(j, one) for j, one in enumerate(functions)),
             self.body(),
@@ -285,7 +332,7 @@ class Program:
         return "\n".join(part for part in parts if part)
 
     def function(self, j: int, function: Univariate) -> str:
-        """One of the functions g and its slope."""
+        """One of the functions g and, where it is needed, its slope."""
         said = f"/* Function {j + 1}, {domain_text(self.model.domains[j])}. */\n"
         if not isinstance(function, Pieces):
             value, slope = self.formula(function.expression), self.formula(function.slope)
@@ -301,32 +348,36 @@ class Program:
         return said + tables + self.pair(j, f"piecewise({arguments})", f"piecewise_slope({arguments})")
 
     def pair(self, j: int, value: str, slope: str) -> str:
-        """The two C functions of a function."""
+        """The C functions of a function: its value and, where it is needed, its slope."""
         text = "static $real $called($real u)\n{\n    return $result;\n}\n"
-        return "\n".join(
-            self.filled(text, called=called, result=result)
-            for called, result in ((f"g{j + 1}", value), (f"g{j + 1}_slope", slope))
-        )
+        results = {f"g{j + 1}": value} | ({f"g{j + 1}_slope": slope} if self.slopes else {})
+        return "\n".join(self.filled(text, called=called, result=result) for called, result in results.items())
 
     def formula(self, expression: Expression) -> str:
         """An expression; one that does not see u is still not a number where u is none."""
         text = self.language.spell(expression)
         return f"u != u ? u : {text}" if is_constant(expression) else text
 
-    def body(self) -> str:
-        """The matrices, and the two functions that others call."""
+    def matrices(self) -> str:
+        """The matrices of the model, and W0 x."""
         model = self.model
-        branches = range(model.rank)
-        return self.filled(
-            BODY,
-            W0=self.table(model.W0),
-            W1=self.table(model.W1),
-            bias=self.table(model.bias),
-            values="\n".join(f"    g[{j}] = g{j + 1}(u[{j}]);" for j in branches),
-            slopes="\n".join(f"    slope[{j}] = g{j + 1}_slope(u[{j}]);" for j in branches),
-        )
+        bias = self.filled(BIAS, bias=self.table(model.bias))
+        if not model.rank:
+            return bias
+        tables = self.filled(MATRICES, W0=self.table(model.W0), W1=self.table(model.W1))
+        return tables + bias + "\n" + self.filled(DIRECTIONS)
 
-    def filled(self, text: str, **words: str) -> str:
+    def values(self, called: str) -> str:
+        """The function of this name, f = W1 g(W0 x) + bias."""
+        lines = "\n".join(f"    g[{j}] = g{j + 1}(u[{j}]);" for j in range(self.model.rank))
+        return self.filled(VALUES if self.model.rank else BIAS_ALONE, called=called, values=lines)
+
+    def jacobian(self, called: str) -> str:
+        """The function of this name, J = W1 diag(g') W0."""
+        lines = "\n".join(f"    slope[{j}] = g{j + 1}_slope(u[{j}]);" for j in range(self.model.rank))
+        return self.filled(JACOBIAN if self.model.rank else NO_SLOPES, called=called, slopes=lines)
+
+    def filled(self, text: str, **words: object) -> str:
         """A template with this program's words."""
         return Template(text).substitute(self.words, **words)
 
@@ -343,6 +394,39 @@ class Program:
     def number(self, number: float) -> str:
         """A number that C reads as just this one."""
         return single(number) + "f" if self.f else double(number)
+
+
+class FunctionProgram(Program):
+    """A model in C: its values and its Jacobian."""
+
+    promise = "without allocation or state, so that threads may share it"
+
+    def about(self) -> list[str]:
+        """What the program computes, and what wrote it."""
+        return heading(self.model)
+
+    def signals(self) -> list[str]:
+        """What x and f are called."""
+        model = self.model
+        return [
+            f"Inputs, of {self.name}_values and {self.name}_jacobian:",
+            *names_listed([f"x[{k}]" for k in range(model.m)], model.input_names),
+            "Outputs:",
+            *names_listed([f"f[{i}]" for i in range(model.n)], model.output_names),
+        ]
+
+    def calls(self) -> str:
+        """What a program that uses it calls."""
+        return f"{self.name}_values(x, f)"
+
+    def declarations(self) -> str:
+        """The two functions."""
+        return self.filled(DECLARATIONS)
+
+    def body(self) -> str:
+        """The matrices, and the two functions."""
+        values, jacobian = self.values(f"{self.name}_values"), self.jacobian(f"{self.name}_jacobian")
+        return "\n".join([self.matrices(), values, jacobian])
 
 
 def comment(lines: Iterable[str]) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from unbraid.errors import SettingError, check_path, shown
-from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath, replacing
 
 
@@ -33,8 +32,8 @@ class Options:
     jacobian: bool = False
 
 
-Writer = Callable[[DecoupledModel, Options], Mapping[str, bytes]]
-"""Makes the contents of the files of an exported model, by their endings."""
+Writer = Callable[[Any, Options], Mapping[str, bytes]]
+"""Makes the contents of the files of an exported model, a `DecoupledModel` or one around it, by their endings."""
 ENDINGS = {
     ".c": "unbraid.export.c",
     ".h": "unbraid.export.c",
@@ -51,22 +50,26 @@ LONGEST_NAME = 63
 
 
 def export_model(
-    model: DecoupledModel,
+    model: object,
     path: StrPath,
     *,
     name: str | None = None,
     dtype: Literal["float64", "float32"] = "float64",
     jacobian: bool = False,
+    endings: Mapping[str, str] = ENDINGS,
 ) -> tuple[Path, ...]:
-    """Write a model to a file whose ending says in which language, and return the files that were written."""
+    """Write a model to a file whose ending says in which language, and return the files that were written.
+
+    `endings` has the modules that can write a model of its kind.
+    """
     check_path("path", path)
     target = Path(path)
     ending = target.suffix.lower()
-    if ending not in ENDINGS:
-        raise SettingError(f"The ending of {target.name!r} must be one of {', '.join(ENDINGS)}: it says the language.")
+    if ending not in endings:
+        raise SettingError(f"The ending of {target.name!r} must be one of {', '.join(endings)}: it says the language.")
     if dtype not in ("float64", "float32"):
         raise SettingError(f"dtype must be 'float64' or 'float32', got {shown(dtype)}.")
-    write: Writer = import_module(ENDINGS[ending]).write
+    write: Writer = import_module(endings[ending]).write
     contents = write(model, Options(function_name(target, name), dtype, jacobian))
     written = []
     for own_ending, content in contents.items():

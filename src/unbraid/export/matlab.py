@@ -117,8 +117,12 @@ MATLAB = Language(double, " .* ", SPELLINGS, lambda base, exponent: f"{base} .^ 
 
 def write(model: DecoupledModel, options: Options) -> dict[str, bytes]:
     """The function's file."""
-    text = function_file(as_portable(model), options.name)
-    check_free(options.name, words_of(text))
+    return as_file(function_file(as_portable(model), options.name), options.name)
+
+
+def as_file(text: str, name: str) -> dict[str, bytes]:
+    """The file of a function, refused where its name means something else."""
+    check_free(name, words_of(text, name))
     return {".m": text.encode("ascii")}
 
 
@@ -128,10 +132,10 @@ def check_free(name: str, words: set[str]) -> None:
         raise SettingError(f"{name!r} cannot be the name of an exported function: it has another meaning there.")
 
 
-def words_of(text: str) -> set[str]:
-    """The words of a file, without its comments and its first line, which has the function's own name."""
-    code = [line for line in text.splitlines()[1:] if not line.startswith("%")]
-    return {"f", "J", "X", *re.findall(r"[A-Za-z]\w*", "\n".join(code))}
+def words_of(text: str, name: str) -> set[str]:
+    """The words of a file, without its comments and the function's own name, which stands in its first line."""
+    code = [line for line in text.replace(f"= {name}(", "= (", 1).splitlines() if not line.startswith("%")]
+    return set(re.findall(r"[A-Za-z]\w*", "\n".join(code)))
 
 
 def function_file(model: Portable, name: str) -> str:
@@ -147,13 +151,14 @@ def function_file(model: Portable, name: str) -> str:
         "Outputs:",
         *names_listed([f"f(.,{i + 1})" for i in range(model.n)], model.output_names),
     ]
+    return "\n".join([main_function(model, name, lines), *branch_functions(model)])
+
+
+def branch_functions(model: Portable) -> list[str]:
+    """The functions g, and what they need."""
     needs = needs_of(model.functions)
-    parts = [
-        main_function(model, name, lines),
-        *(function_text(j, one, model.domains[j]) for j, one in enumerate(model.functions)),
-        *(text for kind, text in HELPERS.items() if kind in needs),
-    ]
-    return "\n".join(parts)
+    functions = [function_text(j, one, model.domains[j]) for j, one in enumerate(model.functions)]
+    return functions + [text for kind, text in HELPERS.items() if kind in needs]
 
 
 def main_function(model: Portable, name: str, lines: list[str]) -> str:
@@ -202,6 +207,8 @@ def formula_text(expression: Expression) -> str:
 
 
 def matrix(array: Array) -> str:
-    """A matrix in brackets, a row a line, continued where it is long."""
+    """A matrix in brackets, a row a line, continued where it is long; one without entries still has its size."""
+    if not array.size:
+        return f"zeros({array.shape[0]}, {array.shape[1]})"
     rows = [row_text(row, double, " ...\n         ") for row in array]
     return "[" + "\n        ".join(rows) + "]"

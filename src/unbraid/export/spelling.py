@@ -15,8 +15,9 @@ from unbraid.results.branches.expressions import NUMBER, POWER, PRODUCT, SUM, VA
 TERM, FACTOR, RAISED, ATOM = range(4)
 """How strongly a text holds together: a sum, a product, a power, a name or a call."""
 
-PIECES, CONSTANT = "pieces", "constant"
-"""What programs need beside the kinds of expressions: a search for pieces, numbers that are NaN where u is."""
+PIECES, PIECE_SLOPES, CONSTANT = "pieces", "slopes of pieces", "constant"
+"""What programs need beside the kinds of expressions: a search for pieces, their slopes, numbers that are NaN where u
+is."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,17 @@ def is_constant(expression: Expression) -> bool:
     return VARIABLE not in kinds_in(expression)
 
 
-def needs_of(functions: Sequence[Univariate]) -> set[str]:
-    """What a program needs to evaluate functions and their slopes: kinds of expressions, `PIECES`, `CONSTANT`."""
-    formulas = [part for one in functions if not isinstance(one, Pieces) for part in (one.expression, one.slope)]
+def needs_of(functions: Sequence[Univariate], slopes: bool = True) -> set[str]:
+    """What a program needs to evaluate functions, and their slopes: kinds of expressions, `PIECES` and its siblings."""
+    formulas = [
+        part
+        for one in functions
+        if not isinstance(one, Pieces)
+        for part in ((one.expression, one.slope) if slopes else (one.expression,))
+    ]
     needs = {kind for one in formulas for kind in kinds_in(one)}
     if any(map(is_constant, formulas)):
         needs.add(CONSTANT)
     if any(isinstance(one, Pieces) for one in functions):
-        needs.add(PIECES)
+        needs |= {PIECES, PIECE_SLOPES} if slopes else {PIECES}
     return needs

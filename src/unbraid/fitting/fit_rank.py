@@ -20,14 +20,19 @@ from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
-from unbraid.fitting.polish import MeasureAnew, PolishStarts
+from unbraid.fitting.polish import ContinueBest, MeasureAnew, PolishStarts
 from unbraid.fitting.request import Request
-from unbraid.fitting.search import SearchStarts, SweepFromModel, TakeModel, samples_to_search
+from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search, search_for_starts
 from unbraid.fitting.session import CUTS, Found, Session, Stage
 from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
-from unbraid.inference.leave_one_out import expected_errors
+from unbraid.inference.leave_one_out import affordable_neighbourhood, leave_one_out
+from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.inference.patterns import PLAIN, find_pattern
+from unbraid.results.advice import WORTH_A_WORD, largest_of, on_misfit
+from unbraid.results.carrying import left_out
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
+from unbraid.results.notes import blames_samples
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
 from unbraid.runtime.interrupts import attempt
@@ -67,8 +72,7 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
         found = search_for_fewer(case, found, session)
     fit = case.conclude(found)
     if expected and fit.minimised is not None and fit.status not in CUTS:
-        held_out = expected_errors(fit.model, case.problem, fit.minimised, fit.constraints)
-        fit = replace(fit, held_out=held_out)
+        fit = with_worth(fit, affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints))
     told = session.told_of_losses(lost, case.problem)
     notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
@@ -77,6 +81,30 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     model = fit.model.changed(**names, encoding=problem.encoding)
     fit = replace(fit, model=model, status=status, notes=notes)
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
+
+
+def with_worth(fit: Fit, around: Neighbourhood | None) -> Fit:
+    """A fit with the errors that are expected on new points, and a note where what it leaves is plainly no noise."""
+    if around is None:
+        return fit
+    with np.errstate(all="ignore"):
+        held_out, misfit = leave_one_out(around), describe_misfit(fit, around)
+    return replace(fit, held_out=held_out, notes=fit.notes if misfit is None else (*fit.notes, misfit))
+
+
+def describe_misfit(fit: Fit, around: Neighbourhood) -> str | None:
+    """What to make of residuals that are plainly no noise; None where they may be, or other notes say why.
+
+    What is small does not matter: every model leaves something that is no noise where there is none.
+    """
+    error = 100.0 * np.sqrt(fit.jacobian_error or 0.0)
+    error = error if fit.output_errors is None else largest_of(fit.output_errors)
+    if not error > WORTH_A_WORD or any(blames_samples(note) for note in fit.notes):
+        return None
+    found = find_pattern(around)
+    if found.z < PLAIN:
+        return None
+    return on_misfit(found.along, found.z, larger=not left_out(fit.model, fit.smoothing))
 
 
 def fit_unless_interrupted(work: Callable[[], Fit], best: Fit | None) -> Fit:
@@ -192,7 +220,10 @@ class Setup:
             return [*stages, PolishStarts(searched, replace(polish, stopping=few))]
         basis, continuation = self.case.request.basis_used, self.case.request.continuation
         race = ROUGHLY if basis.smoothing_open else TO_THE_END
-        stages += [PolishStarts(searched, polish, race), ClimbLevels(self.levels, self.solver, polish.stopping)]
+        stages.append(PolishStarts(searched, polish, race))
+        if race == ROUGHLY and self.fewer:  # on a path of ranks fits are compared as they are
+            stages.append(ContinueBest(searched, polish.stopping))
+        stages.append(ClimbLevels(self.levels, self.solver, polish.stopping))
         if basis.smoothing_open:
             coupling_open = isinstance(method.coupling, FixedCoupling) and method.coupling.open
             choice = Open(self.case.request.basis_open, coupling_open, self.fewer)
@@ -207,12 +238,12 @@ class Setup:
         if request.init is None and not samples.has_jacobians:
             return [SearchValues(solver, method, request.rank_used, session.rng.spawn(request.starts))]
         seen = samples_to_search(samples, method) if samples.has_jacobians else with_slopes(samples, method)
-        search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
         stages: list[Stage]
         if request.init is None:
             rngs = session.rng.spawn(request.starts)
-            stages = [SearchStarts(search, request.rank_used, rngs, method.stopping)]
+            stages = [search_for_starts(method, seen, solver, request.rank_used, rngs)]
         else:
+            search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
             model = GivenModel.of(request.init, self.case.units)
             swept = SweepFromModel(search, model, method.stopping)
             stages = [swept if method.polish is None else TakeModel(search, model)]

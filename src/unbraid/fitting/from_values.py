@@ -19,7 +19,7 @@ from unbraid.data.estimates import local_slopes, surrogate_slopes
 from unbraid.data.in_memory import Samples
 from unbraid.data.sample_set import SampleSet
 from unbraid.fitting.polish import ROUND, SAME_ANGLE, MeasureAnew, PolishStarts, angle_between, measure_anew
-from unbraid.fitting.search import SearchStarts
+from unbraid.fitting.search import search_for_starts
 from unbraid.fitting.session import Found, Session, cut_of, session_elsewhere, sort_runs, time_of_day
 from unbraid.kernels.arrays import Array
 from unbraid.methods import Method
@@ -76,9 +76,8 @@ class SearchValues:
     def search(self, solver: GaussNewton, k: int, session: Session, found: Found) -> Found:
         """Every so many of the starts, through the method's sweeps on the k-th slopes from the values."""
         samples = with_slopes(solver.samples, self.method, SLOPES[k])
-        search = self.method.solver(samples, solver.basis, solver.projection)
         rngs = self.rngs[k :: len(SLOPES)]
-        more = SearchStarts(search, self.rank, rngs, self.method.stopping)(session, Found())
+        more = search_for_starts(self.method, samples, solver, self.rank, rngs)(session, Found())
         return replace(more, runs=(*found.runs, *more.runs))
 
     def search_by_workers(self, solver: GaussNewton, sources: Sequence[int], session: Session, found: Found) -> Found:

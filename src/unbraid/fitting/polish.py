@@ -40,6 +40,8 @@ FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
+FURTHER_STEPS = 100
+"""Steps that the winner of a rough race gets alone, at most."""
 ROUND = 2
 """Groups that do not look at each other, so that they can be polished at the same time; then comes the question whether
 that is enough."""
@@ -128,6 +130,34 @@ class PolishStarts:
         for k in sorted(results):
             found = enter_polished(found, groups[some.start + k], results[k])
         return found if len(results) == len(pieces) else replace(found, cut=Status.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class ContinueBest:
+    """Stage: the winner of a rough race goes on alone while it gains, on knots that follow its directions.
+
+    What the race left to be gained would cost smoothing steps several times as much.
+    """
+
+    solver: GaussNewton
+    stopping: Stopping
+
+    def __call__(self, session: Session, found: Found) -> Found:
+        """The best run after more steps, of what is left of its budget; as it was where those gain nothing."""
+        best, starts = found.best, len(found.runs)
+        spent = best.trace.sweeps - (best.trace.search or 0)
+        most = min(FURTHER_STEPS, self.stopping.max_sweeps - spent)
+        if best.status is not Status.FLAT or best.objective < HEADING_FOR_ZERO or most < 1:
+            return found
+        alone = replace(self.stopping, race=TO_THE_END, max_sweeps=most)
+        after = self.stopping.max_sweeps + SETTLING - most  # every start of a polish counts for as many
+        span = ProgressSpan("polish", range(starts, starts + 1), starts + 1, after=after, best=best.objective)
+        [run] = session.loop(self.solver, partial(self.solver.start, best.best), alone, span)
+        cut, run = cut_of([run]), on_fresh_knots(self.solver, run)
+        if not run.objective < best.objective:
+            return replace(found, cut=cut)
+        status = best.status if run.status is Status.OUT_OF_SWEEPS else run.status  # of these alone
+        return found.narrow(replace(run, status=status, trace=join_traces(best, run), finished=True), found.level, cut)
 
 
 @dataclass(frozen=True)

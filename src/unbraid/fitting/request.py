@@ -119,7 +119,10 @@ class Request:
     @property
     def basis_searched(self) -> Basis:
         """The basis of the search, and of the polish where there is one."""
-        return self.basis_used if self.method_used.polish is None else self.basis_used.searched()
+        if self.method_used.polish is None:
+            return self.basis_used
+        asked = self.constraint if isinstance(self.constraint, Sequence) else [self.constraint]
+        return self.basis_used.searched(constrained=any(one is not None for one in asked))
 
     def basis_searched_on(self, problem: Problem) -> Basis:
         """The basis of the search where a problem's numbers are to be several times as many as unknowns.

@@ -25,6 +25,7 @@ from unbraid.errors import check_callback
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.runtime.cluster_waits import told_of_losses
+from unbraid.runtime.deadline import until
 from unbraid.runtime.helpers import look_up
 from unbraid.runtime.interrupts import Listener, Result, attempt, listening
 from unbraid.runtime.journal import NOTHING_KEPT, Journal
@@ -217,9 +218,13 @@ class Session:
         """Seconds since the clock started; from the journal where an earlier run came as far."""
         return self.journal.unit(lambda: time.perf_counter() - self.began)
 
-    def out_of_time(self, stopping: Stopping) -> bool:
-        """Whether the time limit has passed."""
-        return stopping.max_seconds is not None and time.perf_counter() - self.began > stopping.max_seconds
+    def out_of_time(self, stopping: Stopping, step: float = 0.0) -> bool:
+        """Whether the time limit has passed, or is nearer now than it would be after a further step of that length."""
+        return stopping.max_seconds is not None and time.perf_counter() - self.began + step / 2 > stopping.max_seconds
+
+    def deadline(self, stopping: Stopping) -> float | None:
+        """When the time limit passes, by `time.perf_counter`; None where there is none."""
+        return None if stopping.max_seconds is None else self.began + stopping.max_seconds
 
     def run(self, stage: Stage, found: Found) -> Found:
         """What a stage makes of what was found; Ctrl-C leaves that as it was, with the cut."""
@@ -236,7 +241,8 @@ class Session:
 
     def loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, span: ProgressSpan) -> list[Run]:
         """Drive a solver from the state that `begin` gives until every start has ended: one run per start."""
-        return self.journal.unit(partial(self._loop, solver, begin, stopping, span))
+        with until(self.deadline(stopping)):
+            return self.journal.unit(partial(self._loop, solver, begin, stopping, span))
 
     def _loop(self, solver: Solver[Any], begin: Callable[[], Any], stopping: Stopping, span: ProgressSpan) -> list[Run]:
         with np.errstate(all="ignore"):  # as in sweeps: what is not finite ends with the first
@@ -245,12 +251,14 @@ class Session:
             )
 
         def drive() -> list[Run]:
+            before = time.perf_counter()
             for _ in loop.sweeps(solver):
                 self.tell(lambda: span.progress(loop))
-                if self.out_of_time(stopping):
+                if self.out_of_time(stopping, time.perf_counter() - before):
                     loop.stop(Status.OUT_OF_TIME)
                 elif loop.active.size and self.journal.due():
                     self.journal.keep(loop, solver)
+                before = time.perf_counter()
             return loop.record.runs()
 
         return attempt(drive, loop.interrupted)
@@ -300,6 +308,11 @@ class Session:
             except Exception:
                 self.journal.excuse()
                 raise
+
+    def tell_of_the_end(self) -> None:
+        """Tell the callback that all is done: sooner than it might have been, mostly."""
+        if isinstance(self.callback, Forward):
+            self.callback.finish()
 
     def _tell_and_look_up(self, progress: Progress) -> None:
         """What is told of a piece that is done in this process, which may not be wanted any more."""

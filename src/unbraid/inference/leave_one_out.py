@@ -25,7 +25,8 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.outside import Outside, expected_outside
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray, spread_out
-from unbraid.metrics import ratio, shares_of_spread
+from unbraid.kernels.ranges import beyond_ends
+from unbraid.metrics import percents_of_spread, ratio
 from unbraid.results.branch import Continuation, FittedBranch
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.held_out import HeldOut
@@ -52,7 +53,18 @@ class LeftOut:
 def expected_errors(
     model: DecoupledModel, problem: Problem, minimised: Objective, constraints: Sequence[Constraint | None]
 ) -> HeldOut | None:
-    """The errors that a fitted model is expected to have on new points; None where that cannot be told.
+    """The errors that a fitted model is expected to have on new points; None where that cannot be told."""
+    around = affordable_neighbourhood(model, problem, minimised, constraints)
+    if around is None:
+        return None
+    with single_blas_thread(), np.errstate(all="ignore"):
+        return leave_one_out(around)
+
+
+def affordable_neighbourhood(
+    model: DecoupledModel, problem: Problem, minimised: Objective, constraints: Sequence[Constraint | None]
+) -> Neighbourhood | None:
+    """A fitted model and its samples, to be looked at as a fit ends; None where that takes too long, or tells nothing.
 
     So it is with fewer than three samples, too many unknowns, or numbers that are not finite.
     """
@@ -63,7 +75,7 @@ def expected_errors(
         around = Neighbourhood.of(model, problem, minimised, constraints)
         if around.problem.S < 3 or not around.tangent.size:
             return None
-        return leave_one_out(around) if np.isfinite(around.data_matrix).all() else None
+        return around if np.isfinite(around.data_matrix).all() else None
 
 
 def leave_one_out(around: Neighbourhood) -> HeldOut:
@@ -84,11 +96,8 @@ def ends_of_ranges(model: DecoupledModel, X: Array) -> BoolArray:
     if len(X) < 3:
         return result
     order = np.partition(u, (0, 1, -2, -1), axis=0)
-    low, next_low, next_high, high = order[0], order[1], order[-2], order[-1]
-    slack = 1e-9 * (high - low)
-    result[..., 0] = (u < next_low - slack) & counts
-    result[..., 1] = (u > next_high + slack) & counts
-    return result
+    result[..., 0], result[..., 1] = beyond_ends(u, order[1], order[-2])  # of all others' range, that is
+    return np.asarray(result & counts[:, None])
 
 
 def chosen_samples(around: Neighbourhood, outside: BoolArray) -> IndexArray:
@@ -181,7 +190,7 @@ def summarised(around: Neighbourhood, left: LeftOut, seen: float, beyond: Outsid
         center = weights @ np.where(given, problem.F, 0.0) / count
         spread = weights @ np.where(given, problem.F - center, 0.0) ** 2
         sums, size = [one[:n] * count for one in (both, *each)], center * np.sqrt(count)
-        errors = [100.0 * np.sqrt(shares_of_spread(one, spread, size)) for one in sums]
+        errors = [percents_of_spread(one, spread, size) for one in sums]
     slopes = None
     if problem.J is not None:
         given = ~np.isnan(problem.J)

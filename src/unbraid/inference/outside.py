@@ -20,6 +20,7 @@ import numpy as np
 from unbraid.inference.gauge import branch_of
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.ranges import beyond_ends
 from unbraid.results.branch import FittedBranch
 
 POINTS = 1 << 14
@@ -55,8 +56,8 @@ def expected_outside(around: Neighbourhood, seen: float) -> Outside | None:
         branch = branch_of(tangent, k)
         low, high = branch.domain
         u = points @ tangent.model.W0[one.branch]
-        for side, h in ((-1, low - u), (1, u - high)):
-            beyond = h > 1e-9 * (high - low)
+        below, above = beyond_ends(u, low, high)
+        for side, beyond, h in ((-1, below, low - u), (1, above, u - high)):
             if beyond.any():
                 outside |= beyond
                 wrong[:, k, beyond] += wrong_beyond(branch, side, h[beyond])

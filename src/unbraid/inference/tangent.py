@@ -29,6 +29,7 @@ from unbraid.bases.projection import Projection
 from unbraid.bases.smoothing import PlacedSmoothing
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.gauge import row_lengths
+from unbraid.kernels.ranges import beyond_ends
 from unbraid.results.branch import FittedBranch, ParametricBranch
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.carrying import carrying
@@ -38,10 +39,6 @@ from unbraid.solvers.local_models import turning_frames
 
 AT_BOUND = 1e-12
 """Coordinates below this share of the largest are at their bounds, and do not move."""
-
-
-ROUNDING = 1e-9
-"""Share of a branch's range by which samples may seem to lie outside of it."""
 
 
 class Moves(NamedTuple):
@@ -131,9 +128,8 @@ class Tangent:
             branch = self.model.branches[one.branch]
             assert isinstance(branch, ParametricBranch)
             u = X @ self.model.W0[one.branch]
-            low, high = branch.domain
-            slack = ROUNDING * (high - low)
-            found.append(points_of(branch, np.where((u > low - slack) & (u < high + slack), np.clip(u, low, high), u)))
+            below, above = beyond_ends(u, *branch.domain)
+            found.append(points_of(branch, np.where(below | above, u, np.clip(u, *branch.domain))))
         return found
 
     def values(self, X: Array, at: Sequence[BranchPoints] | None = None) -> Array:

@@ -25,10 +25,10 @@ from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
-from unbraid.results.advice import ending_as_low, match_of, on_starts
+from unbraid.results.advice import ending_as_low, match_of, on_misfit, on_starts
 from unbraid.results.branch import FittedBranch
 from unbraid.results.canonical import CanonicalModel, canonical_form
-from unbraid.results.carrying import carrying, chooses_smoothing, some_branches, superfluous
+from unbraid.results.carrying import carrying, chooses_smoothing, left_out, some_branches, superfluous
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.smoothing import Smoothing, freedom_number
@@ -251,10 +251,8 @@ def misfit_of(fit: Fit, problem: Problem, worst: float) -> str | None:
         found = find_pattern(neighbourhood_of(fit, problem))
     if found.z < PLAIN:
         return None
-    return (
-        f"What is left is plainly no noise: residuals are alike {found.along} (z = {found.z:.0f}), so something is "
-        "there that these branches do not follow. Try a larger rank; intervals are too narrow until then."
-    )
+    chosen = fit.asked is not None and fit.asked.rank == "auto"
+    return on_misfit(found.along, found.z, larger=not (chosen or left_out(fit.model, fit.smoothing)))
 
 
 def examined(

@@ -1,4 +1,4 @@
-r"""Linear recursions over time, for many right-hand sides at once:
+r"""Linear recursions over time, for many right-hand sides at once.
 
     z_t = Σ_k M_k(t) z_{t - l_k} + b_t,        t = 0 … T - 1,        z_t (q,), lags l_k ≥ 1, z_t = 0 for t < 0.
 
@@ -16,7 +16,7 @@ from unbraid.kernels.arrays import Array
 
 
 def recursion_band(M: Array, lags: Sequence[int]) -> Array:
-    """The band of the system, for M (T, q, len(lags) q), whose last axis has the columns of M_1, M_2, …
+    """The band of the system, for M (T, q, len(lags) q), whose last axis has the columns of M_1, M_2 and so on.
 
     Row d, column s of the result is the entry of the matrix at row s + d, column s, as LAPACK has it.
     """
@@ -32,7 +32,7 @@ def recursion_band(M: Array, lags: Sequence[int]) -> Array:
 
 
 def solve_recursion(band: Array, b: Array) -> Array:
-    """z (P, T, q) for right-hand sides b (P, T, q), which may be written to."""
+    """The solutions z (P, T, q) for right-hand sides b (P, T, q), which may be written to."""
     from scipy.linalg.lapack import dtbtrs
 
     P, T, q = b.shape

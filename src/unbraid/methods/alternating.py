@@ -172,7 +172,8 @@ def default(
     max_steps
         How many steps each polished start gets at most, before up to 40 more in which its knots settle.
     max_seconds
-        Time limit for everything, looked at after every sweep and step; where a selection makes several fits, as with
+        Time limit for everything, looked at after every sweep and step, none of which is begun that would, as long as
+        the last, end further beyond the limit than is left of it; where a selection makes several fits, as with
         ``rank="auto"``, for each of them. None: no limit.
 
     Notes

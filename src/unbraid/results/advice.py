@@ -101,6 +101,18 @@ def on_idle(which: Sequence[int], rank: int) -> str:
 # Errors that are left.
 
 
+def on_misfit(along: str, z: float, larger: bool) -> str:
+    """What to make of residuals of which neighbours `along` an order are alike, by z standard deviations of noise.
+
+    `larger`: whether a larger rank may be advised.
+    """
+    return (
+        f"What is left is plainly no noise: residuals are alike {along} (z = {z:.0f}), so something is there that "
+        "these branches do not follow, and intervals are too narrow; "
+        f"{'try a larger rank, or more starts.' if larger else 'try more samples or more starts.'}"
+    )
+
+
 def on_shape(error: float) -> str | None:
     """What to do about an error in % that is left where a shape was asked for; None where it is small."""
     if not error > LEFT_BY_SHAPE:

@@ -12,7 +12,7 @@ from unbraid.data.problem import Problem
 from unbraid.data.reductions import weighted_sums
 from unbraid.errors import DataError, SettingError
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.metrics import ratio, shares_of_spread
+from unbraid.metrics import percents_of_spread, ratio
 from unbraid.results.carrying import left_out
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status, Trace
@@ -291,9 +291,9 @@ class Fit:
         found = []
         if self.value_noise is not None:
             several = ", ".join(in_percent(one) if np.isfinite(one) else "–" for one in self.value_noise[:6])
-            found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of values")
+            found.append(f"{several}{', …' if len(self.value_noise) > 6 else ''} % of the spread of values")
         if self.slope_noise is not None:
-            found.append(f"{in_percent(self.slope_noise)} % of slopes")
+            found.append(f"{in_percent(self.slope_noise)} % of the size of slopes")
         return f"noise or misfit {' and '.join(found)}"
 
     def __repr__(self) -> str:
@@ -352,8 +352,7 @@ def value_errors(problem: Problem, model: DecoupledModel) -> Array:
     count, residual, total = problem.sum(block_value_squares, model)
     center = total / np.maximum(count, np.finfo(float).tiny)
     spread = problem.sum(block_spread, center)
-    shares = shares_of_spread(residual, spread, center * np.sqrt(count))
-    return np.where(count > 0.0, 100.0 * np.sqrt(shares), np.nan)
+    return np.where(count > 0.0, percents_of_spread(residual, spread, center * np.sqrt(count)), np.nan)
 
 
 def block_value_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, Array]:

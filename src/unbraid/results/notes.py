@@ -13,7 +13,7 @@ from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.advice import on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
 from unbraid.results.carrying import chooses_smoothing, left_out
-from unbraid.results.contradictions import describe_contradiction
+from unbraid.results.contradictions import describe_contradiction, puts_all_in_doubt
 from unbraid.results.fit import StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
@@ -27,6 +27,8 @@ CONTRADICTED = 130.0
 """An output error, in %, above which a model that was fitted to Jacobians as well is worse than the output's mean."""
 GOOD_SLOPES, BAD_VALUES = 0.02, 20.0
 """An Error(J) below and an output error in % above these do not go together."""
+AXES = "the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s"
+"""What to check where Jacobians do not go with values."""
 
 
 class Shown(NamedTuple):
@@ -68,6 +70,11 @@ def notes_on(
         )
         for note in notes
     )
+
+
+def blames_samples(note: str) -> bool:
+    """Whether a note has the samples themselves in doubt, so that nothing else is to be made of what a model leaves."""
+    return puts_all_in_doubt(note) or AXES in note
 
 
 def notes_on_causes(problem: Problem, model: DecoupledModel) -> list[str]:
@@ -143,12 +150,12 @@ def notes_on_errors(problem: Problem, shown: Shown, few: bool = False) -> Iterat
     if jacobian_error is not None and jacobian_error < GOOD_SLOPES and worst > BAD_VALUES:
         yield (
             "Jacobians are fitted well and values are not: F and J do not seem to belong together. Check the units "
-            "and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+            f"and {AXES}."
         )
     elif jacobian_error is not None and worst > CONTRADICTED:
         yield (
             "The values are predicted worse than by their mean, so F and J seem to contradict each other: check the "
-            "units and the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s."
+            f"units and {AXES}."
         )
     elif worst > UNEXPLAINED:
         which = name_outputs(problem, np.flatnonzero(output_errors > UNEXPLAINED))

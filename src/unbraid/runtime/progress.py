@@ -59,11 +59,18 @@ class Forward:
 
     def __init__(self, callback: Callback) -> None:
         self.callback, self.share = callback, 0.0
+        self.last: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Tell of the progress with the largest share until now."""
         self.share = max(self.share, min(1.0, share_done(progress)))
-        self.callback(progress._replace(share=self.share))
+        self.last = progress._replace(share=self.share)
+        self.callback(self.last)
+
+    def finish(self) -> None:
+        """Tell once more of the last progress, as the end of all, where that is not clear yet."""
+        if self.last is not None and self.share < 1.0:
+            self(self.last._replace(running=0, share=1.0))
 
 
 def tell_as_part(callback: Callback, low: float, high: float, rank: int = 0) -> Callback:

@@ -12,7 +12,7 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array
-from unbraid.metrics import shares_of_spread
+from unbraid.metrics import percents_of_spread
 from unbraid.results.fit import Fit
 
 FALLING = 0.8
@@ -76,8 +76,7 @@ def judge(fit: Fit, problem: Problem, fresh: Problem, outputs: Array) -> CurvePo
     def errors_on(samples: Problem) -> Array:
         assert samples.F is not None
         residual = np.mean(np.square(samples.F - fit.model(samples.X)), axis=0)
-        shares = shares_of_spread(residual, np.var(outputs, axis=0), np.mean(outputs, axis=0))
-        return np.asarray(100.0 * np.sqrt(shares))
+        return percents_of_spread(residual, np.var(outputs, axis=0), np.mean(outputs, axis=0))
 
     return CurvePoint(problem.S, fresh.S, errors_on(fresh), float(errors_on(problem).max()), fit.model.rank)
 

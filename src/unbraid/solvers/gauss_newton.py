@@ -108,11 +108,24 @@ class GaussNewton:
         tried = self.attempt(now)
         if not tried.better.any():
             return replace(now, damping=tried.damping, moved=tried.better, steps=now.steps + 1), []
-        there, jacobian, objective = tried.there, tried.jacobian, tried.objective
-        if not tried.better.all():
-            there = self.linearised(now.iterates.merge(tried.better, there.iterates))
-            jacobian, objective = np.where(tried.better, (jacobian, objective), (now.jacobian, now.objective))
-        return self._state(there, jacobian, objective, tried.damping, tried.better, now.steps + 1), []
+        if tried.better.all():
+            arrived = tried.there, tried.jacobian, tried.objective, tried.damping, tried.better
+            return self._state(*arrived, now.steps + 1), []
+        return self._partly_moved(now, tried), []
+
+    def _partly_moved(self, now: GaussNewtonState, tried: Attempt) -> GaussNewtonState:
+        """The state after a step that some starts take back: theirs stays, so that only the others' is made anew."""
+        moved, stayed = np.flatnonzero(tried.better), np.flatnonzero(~tried.better)
+        ahead = self._state(
+            tried.there.take(moved),
+            tried.jacobian[moved],
+            tried.objective[moved],
+            tried.damping[moved],
+            tried.better[moved],
+            now.steps + 1,
+        )
+        back = replace(now, damping=tried.damping, moved=tried.better, steps=now.steps + 1).take(stayed)
+        return ahead.join([ahead, back]).take(np.argsort(np.concatenate([moved, stayed])))
 
     def attempt(self, now: GaussNewtonState) -> Attempt:
         """Where one damped step leads, from a state."""

@@ -19,11 +19,14 @@ import numpy as np
 from unbraid.kernels import conjugate_gradients, decompositions, quadratics
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.gauge import row_lengths
+from unbraid.runtime.deadline import is_late
 from unbraid.solvers.batch import Batch
 from unbraid.solvers.linearised import Linearised
 
-STEP_TOLERANCE, MOST_PRODUCTS = 1e-5, 400
-"""How far the residual of a step is brought down by conjugate gradients, and with how many products at most."""
+STEP_TOLERANCE, BOUNDED_TOLERANCE, MOST_PRODUCTS = 1e-3, 1e-5, 400
+"""How far the residual of a step is brought down by conjugate gradients, where no coordinate is bounded and where some
+are, and with how many products at most. The decrease that a step gives away is of the order of the square, and the next
+step makes up for it; what is at its bound is told by the sign of a residual."""
 
 AT_BOUND = 1e-12
 """Coordinates below this share of the largest are at their bounds."""
@@ -187,9 +190,11 @@ class ProductModel(LocalModel):
         if lower is None:
             everywhere = np.ones(right.shape, dtype=bool)
             y = conjugate_gradients.minimise_free(
-                damped, right, precondition, everywhere, STEP_TOLERANCE, MOST_PRODUCTS
+                damped, right, precondition, everywhere, STEP_TOLERANCE, MOST_PRODUCTS, is_late
             )
         else:
             bounds = np.divide(lower, scale, where=scale > 0.0, out=np.zeros_like(lower))
-            y = conjugate_gradients.minimise_bounded(damped, right, precondition, bounds, STEP_TOLERANCE, MOST_PRODUCTS)
+            y = conjugate_gradients.minimise_bounded(
+                damped, right, precondition, bounds, BOUNDED_TOLERANCE, MOST_PRODUCTS, is_late
+            )
         return y * scale

@@ -7,14 +7,15 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import check_finite, counted, numbers
 from unbraid.dynamics.models.feedback import Feedback
-from unbraid.dynamics.models.function import FedBack, ModelFunction
+from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.initial import find_past
 from unbraid.dynamics.models.linear import poles_of, response_of
 from unbraid.dynamics.models.trajectory import follow
@@ -34,8 +35,8 @@ class SimulationStatus(enum.Enum):
         "identify with a record of larger amplitude, or look at `continuation`."
     )
     DIVERGED = (
-        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what the "
-        'model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
+        "The simulation left all bounds and was ended: outputs are NaN from there on. The input is larger than what "
+        'the model was identified with, or the model is unstable; try continuation="linear", or a constraint.'
     )
 
     @property
@@ -61,7 +62,7 @@ class Simulation:
     outside
         (T,), where an input of a branch was outside the range seen in training.
     states
-        (T, nx), the states of a state-space model; else None.
+        (T, nx), the states of a state-space model, NaN likewise; else None.
     phi
         (·, mφ), what the function was asked at, moment by moment from the first that was simulated; None where that is
         not known.
@@ -76,7 +77,9 @@ class Simulation:
     @property
     def diverged_at(self) -> int | None:
         """The first sample that could not be simulated; None where all could."""
-        return int(np.argmax(np.isnan(self.y[:, 0]))) if self.status is SimulationStatus.DIVERGED else None
+        if self.status is not SimulationStatus.DIVERGED:
+            return None
+        return int(np.flatnonzero(np.append(True, ~np.isnan(self.y[:, 0])))[-1])
 
     def __repr__(self) -> str:
         share = (
@@ -99,6 +102,10 @@ class DynamicModel(ABC):
         The sampling time.
     spread
         (q,), the standard deviation in training of what is fed back.
+    noise
+        (ny,), the error of the simulation in training.
+    rest_input
+        (nu,), the input of a system at rest.
     input_lags
         After how many moments inputs go into f: 0, and in a NARX model as many as it has.
     input_names, output_names
@@ -108,6 +115,8 @@ class DynamicModel(ABC):
     nonlinearity: DecoupledModel
     dt: float
     spread: Array
+    noise: Array
+    rest_input: Array
     input_lags: tuple[int, ...]
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
@@ -120,7 +129,7 @@ class DynamicModel(ABC):
     @property
     @abstractmethod
     def function(self) -> ModelFunction:
-        """f."""
+        """The function f."""
 
     @property
     @abstractmethod
@@ -144,15 +153,15 @@ class DynamicModel(ABC):
 
     @abstractmethod
     def from_outside(self, u: Array) -> Array:
-        """v (T - lead, p), the part of φ that is not fed back, from u (T, nu)."""
+        """The part v (T - lead, p) of φ that is not fed back, from u (T, nu)."""
 
     @abstractmethod
     def past_at_rest(self) -> Array:
         """The past (longest, q) of a system at rest."""
 
     @abstractmethod
-    def past_guess(self, y: Array) -> Array:
-        """A first guess at the past (longest, q) from the first measured outputs (some, ny)."""
+    def past_guess(self, u: Array, y: Array) -> Array:
+        """A first guess at the past (longest, q) from the first inputs and measured outputs, (some, nu), (some, ny)."""
 
     @property
     def numbers(self) -> int:
@@ -167,7 +176,7 @@ class DynamicModel(ABC):
         lead, T = self.lead, len(inputs)
         if y_start is None:
             past, known = self.past_at_rest(), np.zeros((0, self.ny))
-            inputs = np.concatenate([np.tile(self.input_at_rest(), (lead, 1)), inputs])
+            inputs = np.concatenate([np.tile(self.rest_input, (lead, 1)), inputs])
         else:
             known = self.outputs("y_start", y_start)
             if len(known) > T:
@@ -181,10 +190,8 @@ class DynamicModel(ABC):
         """The simulation under u (lead + T, nu) from a past; outputs `first` (·, ny) stand before it."""
         done = follow(self.function, self.feedback, self.from_outside(inputs), past, self.spread)
         total = len(inputs) - self.lead
-        y = np.full((total, self.ny), np.nan)
-        y[: len(done.f)] = done.f[:, -self.ny :]
-        outside = np.zeros(total, dtype=bool)
-        outside[: len(done.phi)] = outside_ranges(self.nonlinearity, done.phi)
+        y, phi = (extended(array, total, np.nan) for array in (done.f[:, -self.ny :], done.phi))
+        outside = extended(outside_ranges(self.nonlinearity, done.phi), total, False)
         status = (
             SimulationStatus.DIVERGED
             if len(done.f) < total
@@ -194,7 +201,7 @@ class DynamicModel(ABC):
         )
         before = np.zeros(len(first), dtype=bool)
         return Simulation(
-            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(done.phi), done.phi
+            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(phi), done.phi
         )
 
     @property
@@ -248,16 +255,12 @@ class DynamicModel(ABC):
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, for arrays (T, nu) and (T, ny)."""
 
-    def input_at_rest(self) -> Array:
-        """The input (nu,) of a system at rest: zero."""
-        return np.zeros(self.nu)
-
     def as_given(self, y: Array, u: npt.ArrayLike) -> Array:
-        """y (T, ny) as (T,), where u was given so and there is one output."""
+        """Outputs (T, ny) as (T,), where u was given so and there is one of them."""
         return y[:, 0] if np.ndim(u) == 1 and self.ny == 1 else y
 
     def inputs(self, u: npt.ArrayLike) -> Array:
-        """u as an array (T, nu), or a sentence why not."""
+        """The inputs as an array (T, nu), or a sentence why not."""
         array = signal("u", u)
         if array.shape[1] != self.nu:
             raise DataError(f"u must be (T, {self.nu}), got shape {np.shape(u)}.")
@@ -265,10 +268,12 @@ class DynamicModel(ABC):
         return array
 
     def outputs(self, name: str, y: npt.ArrayLike) -> Array:
-        """y as an array (T, ny), or a sentence why not."""
+        """The outputs as an array (T, ny), or a sentence why not."""
         array = signal(name, y)
         if array.shape[1] != self.ny:
             raise DataError(f"{name} must be (T, {self.ny}), got shape {np.shape(y)}.")
+        if np.isinf(array).any():
+            raise DataError(f"{name} has entries that are infinite: put NaN where an output is not known.")
         return array
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -276,6 +281,36 @@ class DynamicModel(ABC):
         from unbraid.dynamics.models.files import save_model
 
         save_model(self, path)
+
+    def export(
+        self, path: str | PathLike[str], *, name: str | None = None, dtype: Literal["float64", "float32"] = "float64"
+    ) -> tuple[Path, ...]:
+        """Write the model in another language, so that it runs without unbraid; the ending of `path` says which.
+
+        Parameters
+        ----------
+        path
+            ``.c`` (and ``.h`` beside it): C99 without dependencies, a function that goes one moment ahead. ``.m``: a
+            function for MATLAB and Octave that simulates a record.
+        name
+            What functions are called; None: after the file.
+        dtype
+            The type of the numbers in C: "float64" or "float32".
+
+        Returns
+        -------
+        tuple of Path
+            The files that were written.
+        """
+        from unbraid.dynamics.export import export_dynamic
+
+        return export_dynamic(self, path, name=name, dtype=dtype)
+
+
+def extended(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:
+    """An array with so many rows, those that it does not have being a value."""
+    missing = np.full((length - len(array), *array.shape[1:]), value, dtype=array.dtype)
+    return np.concatenate([array, missing])
 
 
 def outside_ranges(model: DecoupledModel, phi: Array) -> BoolArray:

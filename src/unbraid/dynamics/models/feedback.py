@@ -2,9 +2,9 @@ r"""What state-space models and NARX models have in common: a function whose out
 
     f_t = f(φ_t),        φ_t = [z_{t - l_1}; z_{t - l_2}; …; v_t],        z_t = the first q entries of f_t
 
-with signals v_t from outside. In a state-space model z_t is the state x_{t+1}, there is one lag, 1, and the other entries
-of f_t are the outputs y_t. In a NARX model all of f_t is y_t, and v_t has inputs u of several moments. What came before
-the first moment, z_{-1}, z_{-2}, …, is the *past* of a course: the initial state, or the first outputs.
+with signals v_t from outside. In a state-space model z_t is the state x_{t+1}, there is one lag, 1, and the other
+entries of f_t are the outputs y_t. In a NARX model all of f_t is y_t, and v_t has inputs u of several moments. What
+came before the first moment, z_{-1}, z_{-2}, …, is the *past* of a course: the initial state, or the first outputs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The function of a dynamic model, f(φ) = L φ + W1 g(W0 φ) + bias, with branches of any kind; and that of its observer."""
+"""The function of a dynamic model, f(φ) = L φ + W1 g(W0 φ) + bias, branches of any kind; and that of its observer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,10 +22,10 @@ class Outputs(NamedTuple):
 class FedBack(Protocol):
     """What a trajectory needs of a function whose outputs come back as inputs."""
 
-    def values(self, phi: Array) -> Outputs:
-        """The outputs at φ (T, mφ)."""
+    def values(self, phi: Array) -> Any:
+        """The outputs f (T, n) at φ (T, mφ), and whatever slopes are made of."""
 
-    def slopes(self, outputs: Outputs, width: int) -> Array:
+    def slopes(self, outputs: Any, width: int) -> Array:
         """∂f/∂φ for the first entries of φ, (T, n, width)."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
-from unbraid.dynamics.models.trajectory import solve_trajectory
+from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.recursions import recursion_band, solve_recursion
 
@@ -22,27 +22,22 @@ STEPS, HALVINGS = 20, 8
 def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     """The past (longest, q) from which a model follows the first outputs y (some, ny) best, under u (some, nu).
 
-    Least squares by Gauss–Newton, from a guess; where not even the guess can be simulated it is returned.
+    Least squares by Gauss–Newton from a guess. What the outputs hardly tell of stays near the guess: errors of the
+    outputs count in units of the model's own error, departures from the guess in the spread of what is fed back.
     """
-    feedback, past = model.feedback, model.past_guess(y)
-    lead = model.lead
-    v, target = model.from_outside(u), y[lead:]
+    guess = model.past_guess(u, y)
+    v, target = model.from_outside(u), y[model.lead :]
     if not len(target):
-        return past
-    known = np.isfinite(target)
-    guess = np.zeros((len(v), feedback.fed))
-    error, there = past_error(model.function, feedback, v, past, guess, target, known)
+        return guess
+    search = PastSearch(model, v, target, guess)
+    past, error, there = guess, *search.error(guess, None)
     for _ in range(STEPS):
         if there is None:
             return past
-        rows = past_columns(model.function, feedback, there) * known
-        residual = np.where(known, there.values.f[:, -feedback.observed :] - target, 0.0)
-        D = rows.reshape(len(rows), -1)
-        scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=1), 1e-300))
-        step = -scale * np.linalg.lstsq((D * scale[:, None]).T, residual.ravel(), rcond=1e-8)[0]
+        step = search.step(past, there)
         for _ in range(HALVINGS):
-            trial = past + step.reshape(past.shape)
-            lower, then = past_error(model.function, feedback, v, trial, there.fed(feedback), target, known)
+            trial = past + step
+            lower, then = search.error(trial, there)
             if lower < error:
                 break
             step = 0.5 * step
@@ -54,18 +49,46 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     return past
 
 
-def past_error(
-    function: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, target: Array, known: Array
-) -> tuple[float, object]:
-    """The sum of squares of what is simulated wrongly from a past, and the trajectory, None where there is none."""
-    there = solve_trajectory(function, feedback, v, past, guess)
-    if there is None:
-        return np.inf, None
-    off = np.where(known, there.values.f[:, -feedback.observed :] - target, 0.0)
-    return float(np.sum(off**2)), there
+class PastSearch:
+    """Least squares for the past of a model whose first outputs are `target` (some, ny) under v, near a guess."""
+
+    def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
+        self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
+        self.target, self.known = target, np.isfinite(target)
+        size = np.sqrt(known_means((target - known_means(target)) ** 2))
+        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
+        self.prior = np.tile(1.0 / model.spread, model.feedback.longest) if model.noise.any() else None
+        self.spread = model.spread
+
+    def error(self, past: Array, near: Trajectory | None) -> tuple[float, Trajectory | None]:
+        """The sum of squares, and the trajectory from a past; infinite, and None, where there is none."""
+        if near is None:
+            done = follow(self.function, self.feedback, self.v, past, self.spread)
+            there = Trajectory(done.phi, self.function.values(done.phi)) if len(done.f) == len(self.v) else None
+        else:
+            there = solve_trajectory(self.function, self.feedback, self.v, past, near.fed(self.feedback))
+        if there is None:
+            return np.inf, None
+        away = 0.0 if self.prior is None else float(np.sum((self.prior * (past - self.guess).ravel()) ** 2))
+        return float(np.sum(self.residual(there) ** 2)) + away, there
+
+    def residual(self, there: Trajectory) -> Array:
+        """What is simulated wrongly, (some, ny), in units of the model's own error; 0 where nothing was measured."""
+        off = there.values.f[:, -self.feedback.observed :] - self.target
+        return np.where(self.known, off * self.weight, 0.0)
+
+    def step(self, past: Array, there: Trajectory) -> Array:
+        """A Gauss–Newton step from a past."""
+        rows = past_columns(self.function, self.feedback, there) * (self.known * self.weight)
+        D, off = rows.reshape(len(rows), -1).T, self.residual(there).ravel()
+        if self.prior is not None:
+            D = np.concatenate([D, np.diag(self.prior)])
+            off = np.concatenate([off, self.prior * (past - self.guess).ravel()])
+        scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=0), 1e-300))
+        return np.asarray(-scale * np.linalg.lstsq(D * scale, off, rcond=1e-8)[0]).reshape(past.shape)
 
 
-def past_columns(function: FedBack, feedback: Feedback, there: object) -> Array:
+def past_columns(function: FedBack, feedback: Feedback, there: Trajectory) -> Array:
     """The derivatives (longest q, T, ny) of the outputs by the past."""
     q, ny, longest, width = feedback.fed, feedback.observed, feedback.longest, feedback.width
     M = function.slopes(there.values, width)
@@ -85,8 +108,14 @@ def add_past(force: Array, M: Array, past: Array, feedback: Feedback) -> None:
             force[:, t] += past[:, longest - lag + t] @ M[t, :, k * q : (k + 1) * q].T
 
 
+def known_means(signal: Array) -> Array:
+    """The mean (k,) of what is known, not NaN, of each column of a signal (T, k); zero where nothing is."""
+    known = ~np.isnan(signal)
+    return np.asarray(np.sum(np.where(known, signal, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
 def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array) -> Array | None:
-    """z (q,) with z = f([z; z; …; v])[:q] for a constant v (p,), by Newton's method; None where none is found."""
+    """What z (q,) = f([z; z; …; v])[:q] is under a constant v (p,), by Newton's method; None where none is found."""
     z, q = guess.copy(), feedback.fed
     with np.errstate(all="ignore"):
         for _ in range(50):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import as_names, counted, numbers, read_only
+from unbraid.data.checks import as_names, counted
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
-from unbraid.dynamics.models.initial import equilibrium
-from unbraid.dynamics.models.state_space import matrix
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.dynamics.models.initial import equilibrium, known_means
+from unbraid.dynamics.models.state_space import matrix, positive, vector
+from unbraid.dynamics.record import sampling_time
+from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
@@ -29,7 +31,9 @@ class NarxModel(DynamicModel):
         A `DecoupledModel` of φ with ny outputs.
     input_lags, output_lags
         Which moments before t are in φ: 0 is t itself, for inputs.
-    dt, spread, input_names, output_names
+    nu
+        How many inputs u there are.
+    dt, spread, noise, rest_input, input_names, output_names
         As of a state-space model; `spread` is that of the outputs.
     """
 
@@ -43,21 +47,28 @@ class NarxModel(DynamicModel):
         nu: int = 1,
         dt: float = 1.0,
         spread: npt.ArrayLike | None = None,
+        noise: npt.ArrayLike | None = None,
+        rest_input: npt.ArrayLike | None = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
+        check_whole("nu", nu, 1)
         self.L = matrix("L", L)
         self.input_lags = as_lags("input_lags", input_lags, 0)
         self.output_lags = as_lags("output_lags", output_lags, 1)
         ny, width = len(self.L), len(self.L) * len(self.output_lags) + nu * len(self.input_lags)
         if self.L.shape[1] != width:
-            raise DataError(f"L must be ({ny}, {width}) for these lags and {counted(nu, 'input')}, got {self.L.shape}.")
-        if (nonlinearity.m, nonlinearity.n) != (width, ny):
+            shape = self.L.shape
+            raise DataError(f"L must be ({ny}, {width}) for these lags and {counted(nu, 'input')}, got shape {shape}.")
+        if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (width, ny):
             raise DataError(
-                f"nonlinearity must have {counted(width, 'input')}, the entries of φ, and {counted(ny, 'output')}, got {nonlinearity!r}."
+                f"nonlinearity must be a DecoupledModel with {counted(width, 'input')}, the entries of φ, and "
+                f"{counted(ny, 'output')}, got {shown(nonlinearity)}."
             )
-        self.nonlinearity, self.dt, self._nu = nonlinearity, float(dt), nu
-        self.spread = read_only(np.ones(ny) if spread is None else numbers("spread", spread))
+        self.nonlinearity, self.dt, self._nu = nonlinearity, sampling_time(dt, None, 0), int(nu)
+        self.spread = positive("spread", spread, np.ones(ny))
+        self.noise = vector("noise", noise, np.zeros(ny))
+        self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
 
@@ -87,18 +98,16 @@ class NarxModel(DynamicModel):
         return lagged(u, self.input_lags, self.lead)
 
     def past_at_rest(self) -> Array:
-        """The equilibrium under zero input, or zero where there is none."""
-        found = equilibrium(
-            self.function, self.feedback, np.zeros(self.nu * len(self.input_lags)), np.zeros(len(self.L))
-        )
+        """The equilibrium under the input at rest, or zero where there is none."""
+        v = np.tile(self.rest_input, len(self.input_lags))
+        found = equilibrium(self.function, self.feedback, v, np.zeros(len(self.L)))
         return np.tile(np.zeros(len(self.L)) if found is None else found, (self.feedback.longest, 1))
 
-    def past_guess(self, y: Array) -> Array:
+    def past_guess(self, u: Array, y: Array) -> Array:
         """The outputs just before the first that is simulated; where one is not known, the one before, or the mean."""
         some = y[: self.lead].copy()
-        mean = np.nan_to_num(np.nanmean(y, axis=0)) if np.isfinite(y).any(axis=0).all() else np.zeros(y.shape[1])
         for t in range(len(some)):
-            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else mean, some[t])
+            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else known_means(y), some[t])
         return some[-self.feedback.longest :]
 
     def predicted(self, u: Array, y: Array) -> Array:
@@ -106,15 +115,15 @@ class NarxModel(DynamicModel):
         lead, result = self.lead, np.full_like(y, np.nan)
         filled = y.copy()
         result[:lead] = y[:lead]
-        filled[:lead] = np.where(np.isnan(y[:lead]), np.nan_to_num(np.nanmean(y, axis=0)), y[:lead])
+        filled[:lead] = np.where(np.isnan(y[:lead]), known_means(y), y[:lead])
         v = self.from_outside(u)
         ready = ~np.isnan(lagged(filled, self.output_lags, lead)).any(axis=1)
         phi = np.concatenate([lagged(filled, self.output_lags, lead), v], axis=1)
         result[lead:][ready] = self.function.values(phi[ready]).f
         for t in np.flatnonzero(~ready) + lead:  # behind a gap, what was predicted stands for what was measured
-            gap = np.isnan(filled[t - 1])
-            filled[t - 1] = np.where(gap, result[t - 1], filled[t - 1])
-            past = np.concatenate([filled[t - lag] for lag in self.output_lags])
+            before = t - np.array(self.output_lags)
+            filled[before] = np.where(np.isnan(filled[before]), result[before], filled[before])
+            past = filled[before].ravel()
             result[t] = self.function.values(np.concatenate([past, v[t - lead]])[None]).f[0]
         return result
 
@@ -128,23 +137,16 @@ class NarxModel(DynamicModel):
 
 def as_lags(name: str, given: Sequence[int], least: int) -> tuple[int, ...]:
     """Lags as increasing whole numbers, or a sentence why they are not."""
-    try:
-        lags = tuple(int(one) for one in given)
-    except (TypeError, ValueError):
-        lags = ()
-    if (
-        not lags
-        or min(lags) < least
-        or len(set(lags)) < len(lags)
-        or any(a != b for a, b in zip(lags, given, strict=True))
-    ):
+    lags = tuple(given) if isinstance(given, Sequence | np.ndarray) else ()
+    whole = all(isinstance(lag, Integral) and not isinstance(lag, bool) for lag in lags)
+    if not lags or not whole or min(lags) < least or len(set(lags)) < len(lags):
         raise SettingError(
             f"{name} must be whole numbers of at least {least}, each once, such as (1, 2), got {shown(given)}."
         )
-    return tuple(sorted(lags))
+    return tuple(sorted(map(int, lags)))
 
 
 def lagged(signal: Array, lags: Sequence[int], lead: int) -> Array:
     """Rows [s_{t - lag} for each lag] for t = lead … T - 1, of a signal (T, k): (T - lead, k len(lags))."""
-    T = len(signal)
+    T = max(len(signal), lead)
     return np.concatenate([signal[lead - lag : T - lag] for lag in lags], axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction, ObserverFunction
 from unbraid.dynamics.models.initial import equilibrium
 from unbraid.dynamics.models.trajectory import follow
-from unbraid.errors import DataError
+from unbraid.dynamics.record import sampling_time
+from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
@@ -31,10 +33,14 @@ class StateSpaceModel(DynamicModel):
         The sampling time.
     K
         (nx, ny), by which a predictor corrects its state, x⁺ = … + K (y - ŷ); zero if None.
-    rest
-        (nx,), the state of a system at rest; if None, the equilibrium under zero input, or zero where none is found.
     spread
         (nx,), the standard deviation of the states in training; one if None.
+    noise
+        (ny,), the error of the simulation in training; zero if None.
+    rest_input
+        (nu,), the input of a system at rest; zero if None.
+    rest
+        (nx,), its state then; if None, the equilibrium under `rest_input`, or zero where none is found.
     input_names, output_names
         nu and ny names, or None.
     """
@@ -51,8 +57,10 @@ class StateSpaceModel(DynamicModel):
         *,
         dt: float = 1.0,
         K: npt.ArrayLike | None = None,
-        rest: npt.ArrayLike | None = None,
         spread: npt.ArrayLike | None = None,
+        noise: npt.ArrayLike | None = None,
+        rest_input: npt.ArrayLike | None = None,
+        rest: npt.ArrayLike | None = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
@@ -63,23 +71,25 @@ class StateSpaceModel(DynamicModel):
                 raise DataError(f"{name} must be {shape}, got shape {getattr(self, name).shape}.")
         if not isinstance(nonlinearity, DecoupledModel) or (nonlinearity.m, nonlinearity.n) != (nx + nu, nx + ny):
             raise DataError(
-                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and y, "
-                f"got {nonlinearity!r}."
+                f"nonlinearity must be a DecoupledModel of [x; u] with {nx + nu} inputs and {nx + ny} outputs, x⁺ and "
+                f"y, got {shown(nonlinearity)}."
             )
-        self.nonlinearity, self.dt = nonlinearity, float(dt)
+        self.nonlinearity, self.dt = nonlinearity, sampling_time(dt, None, 0)
         self.K = read_only(np.zeros((nx, ny)) if K is None else matrix("K", K))
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
-        self.spread = read_only(np.ones(nx) if spread is None else numbers("spread", spread))
+        self.spread = positive("spread", spread, np.ones(nx))
+        self.noise = vector("noise", noise, np.zeros(ny))
+        self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
-        if rest is None:
-            found = equilibrium(self.function, self.feedback, np.zeros(nu), np.zeros(nx))
-            rest = np.zeros(nx) if found is None else found
-        self.rest = read_only(numbers("rest", rest))
-        for name, value in (("spread", self.spread), ("rest", self.rest)):
-            if value.shape != (nx,):
-                raise DataError(f"{name} must be ({nx},), got shape {value.shape}.")
+        found = equilibrium(self.function, self.feedback, self.rest_input, np.zeros(nx)) if rest is None else rest
+        self.rest = vector("rest", found, np.zeros(nx))
+
+    def changed(self, **parts: Any) -> StateSpaceModel:
+        """The same model with other ones of its parts, by the names of the constructor."""
+        kept = {name: getattr(self, name) for name in PARTS}
+        return StateSpaceModel(**{**kept, **parts})
 
     @property
     def order(self) -> int:
@@ -108,25 +118,31 @@ class StateSpaceModel(DynamicModel):
         return 0
 
     def from_outside(self, u: Array) -> Array:
-        """u itself."""
+        """The inputs themselves."""
         return u
 
     def past_at_rest(self) -> Array:
         """The state at rest."""
         return self.rest[None]
 
-    def past_guess(self, y: Array) -> Array:
-        """The state at rest."""
-        return self.rest[None]
+    def past_guess(self, u: Array, y: Array) -> Array:
+        """The equilibrium under the mean of the inputs, where there is one not too far out; else the state at rest."""
+        found = equilibrium(self.function, self.feedback, u.mean(axis=0), self.rest)
+        near = found is not None and np.all(np.abs(found - self.rest) <= FAR * self.spread)
+        return (found if near and found is not None else self.rest)[None]
 
     def states_of(self, phi: Array) -> Array:
-        """x (T, nx)."""
+        """The states x (T, nx)."""
         return phi[:, : self.order]
 
     def step(self, x: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Array, Array]:
         """The next state and the output, x⁺ and y, at a state x (nx,) and an input u (nu,)."""
-        f = self.function.values(np.concatenate([numbers("x", x), np.atleast_1d(numbers("u", u))])[None]).f[0]
+        f = self.function.values(self.point(x, u)[None]).f[0]
         return f[: self.order], f[self.order :]
+
+    def point(self, x: npt.ArrayLike | None, u: npt.ArrayLike | None) -> Array:
+        """The φ = [x; u] of a state (nx,) and an input (nu,), those at rest if None; or a sentence why not."""
+        return np.concatenate([vector("x", x, self.rest), vector("u", u, self.rest_input)])
 
     def predicted(self, u: Array, y: Array) -> Array:
         """One step ahead, with the state corrected by K (y - ŷ)."""
@@ -140,22 +156,37 @@ class StateSpaceModel(DynamicModel):
         return result
 
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
-        """A, B, C, D of small changes about a state and an input; about rest and zero if None."""
-        state = self.rest if x is None else numbers("x", x)
-        inputs = np.zeros(self.nu) if u is None else np.atleast_1d(numbers("u", u))
-        function = self.function
-        M = function.slopes(function.values(np.concatenate([state, inputs])[None]), self.order + self.nu)[0]
-        nx = self.order
+        """A, B, C, D of small changes about a state and an input, those at rest if None."""
+        function, nx = self.function, self.order
+        M = function.slopes(function.values(self.point(x, u)[None]), nx + self.nu)[0]
         return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
 
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")
         return (
-            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, {branches}, "
-            f"{self.numbers} numbers)"
+            f"StateSpaceModel(order={self.order}, {counted(self.nu, 'input')}, {counted(self.ny, 'output')}, "
+            f"{branches}, {self.numbers} numbers)"
         )
 
 
+PARTS = (
+    "A",
+    "B",
+    "C",
+    "D",
+    "nonlinearity",
+    "dt",
+    "K",
+    "spread",
+    "noise",
+    "rest_input",
+    "rest",
+    "input_names",
+    "output_names",
+)
+"""What a model is made of."""
+FAR = 5.0
+"""Standard deviations of the states up to which an equilibrium is a sensible guess."""
 FIRST = 50
 """Samples from which the initial state of a prediction is found."""
 
@@ -167,3 +198,20 @@ def matrix(name: str, given: npt.ArrayLike) -> Array:
         raise DataError(f"{name} must be a matrix, got shape {np.shape(given)}.")
     check_finite(name, array, "repair it")
     return read_only(array)
+
+
+def vector(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
+    """A vector of finite numbers, as long as its default, which it is where None was given; read-only."""
+    array = default if given is None else numbers(name, np.atleast_1d(np.asarray(given)))
+    if array.shape != default.shape:
+        raise DataError(f"{name} must be {default.shape}, got shape {array.shape}.")
+    check_finite(name, array, "repair it")
+    return read_only(array)
+
+
+def positive(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
+    """A vector likewise, of numbers above 0."""
+    array = vector(name, given, default)
+    if not np.all(array > 0.0):
+        raise DataError(f"{name} must be above 0, got {array.min():.3g} among others.")
+    return array

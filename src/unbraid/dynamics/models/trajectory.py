@@ -3,8 +3,9 @@ r"""A model's own course: f_t = f(φ_t) for all t at once, by Newton's method on
 The equations z_t - f(φ_t)[:q] = 0, t = 0 … T - 1, are linearised about a guess, and what is left is a linear recursion
 (`kernels.recursions`), so that a few passes over arrays take the place of a loop over time. Where the model is stable
 about the trajectory they converge as fast as Newton's method does; from one step of a solver to the next, the last
-trajectory is a guess so near that two or three are enough. The solution is that of the recursion in time, to rounding.
-Where they do not converge, `walk` goes through time moment by moment, up to where numbers leave all bounds.
+trajectory is a guess so near that two or three are enough. The solution is that of the recursion in time, up to a
+tolerance, and for `follow` to rounding. Where they do not converge, `walk` goes through time moment by moment, up to
+where numbers leave all bounds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Trajectory:
     values: Any
 
     def fed(self, feedback: Feedback) -> Array:
-        """z (T, q)."""
+        """What is fed back, z (T, q)."""
         return np.asarray(self.values.f[:, : feedback.fed])
 
 
@@ -62,9 +63,14 @@ def solve_trajectory(model: FedBack, feedback: Feedback, v: Array, past: Array, 
 
 
 @np.errstate(all="ignore")  # what is not finite is no course
-def solve_stretch(model: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array) -> Trajectory | None:
-    """The course over one stretch of time, by Newton's method; None where it does not converge."""
-    z, q = guess, feedback.fed
+def solve_stretch(
+    model: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, *, exactly: bool = False
+) -> Trajectory | None:
+    """The course over one stretch of time, by Newton's method; None where it does not converge.
+
+    `exactly` takes one step more, and what the tolerance leaves down to rounding.
+    """
+    z, q, more = guess, feedback.fed, exactly
     for _ in range(PASSES):
         phi = np.concatenate([feedback.gather(z, past), v], axis=1)
         values = model.values(phi)
@@ -73,7 +79,9 @@ def solve_stretch(model: FedBack, feedback: Feedback, v: Array, past: Array, gue
         if not np.isfinite(worst):
             return None
         if worst <= TOLERANCE * max(1.0, np.abs(z).max(initial=0.0)):
-            return Trajectory(phi, values)
+            if not more:
+                return Trajectory(phi, values)
+            more = False
         band = recursion_band(model.slopes(values, feedback.width)[:, :q], feedback.lags)
         z = z + solve_recursion(band, off[None])[0]
     return None
@@ -88,7 +96,7 @@ class Walk:
 
 
 def follow(model: FedBack, feedback: Feedback, v: Array, past: Array, spread: Array) -> Walk:
-    """The course of a model under v (T, p) from a past, up to where it is lost: any z beyond `WILD` times `spread` (q,).
+    """The course of a model under v (T, p) from a past, up to where it is lost: a z beyond `WILD` times `spread` (q,).
 
     Stretch by stretch, all moments at once where that works, and one after another where it does not.
     """
@@ -101,7 +109,8 @@ def follow_stretches(model: FedBack, feedback: Feedback, v: Array, past: Array, 
     pieces = [Walk(np.zeros((0, feedback.width + v.shape[1])), np.zeros((0, feedback.outputs)))]
     for begin in range(0, len(v), length):
         some = v[begin : begin + length]
-        found = solve_stretch(model, feedback, some, past, np.tile(past[-1], (len(some), 1)))
+        guess = np.tile(past[-1], (len(some), 1))
+        found = solve_stretch(model, feedback, some, past, guess, exactly=True)
         if found is not None and np.all(np.abs(found.fed(feedback)) <= limit):
             piece = Walk(found.phi, found.values.f)
         elif length > SHORTEST:

@@ -50,7 +50,7 @@ class Candidate:
         return len(self.W0)
 
     def branch_inputs(self, phi: Array) -> Array:
-        """u (r, T) at φ (T, mφ)."""
+        """U (r, T) at φ (T, mφ)."""
         return np.asarray(self.W0 @ phi.T)
 
     def values(self, phi: Array) -> Values:

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbraid.dynamics.models.function import combined_slopes
-from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.models.feedback import Course, Feedback
+from unbraid.dynamics.models.function import combined_slopes
 from unbraid.dynamics.models.initial import add_past
 from unbraid.dynamics.models.trajectory import Trajectory
+from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.recursions import recursion_band, solve_recursion
 

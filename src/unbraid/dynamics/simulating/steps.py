@@ -7,7 +7,7 @@ over all δ or, where branches are constrained, over those that lead to points o
 under which the simulation does not come to an end, is taken back and damped more. Knots are placed anew on what the
 branches see at a few scheduled steps.
 
-Penalised splines add Σ_j α ‖w1_j‖² S a_jᵀ Ω a_j, which does not depend on how sizes are split between W1 and a.
+Penalised splines add Σ_j ‖w1_j‖² a_jᵀ P_j a_j, which does not depend on how sizes are split between W1 and a.
 """
 
 from __future__ import annotations
@@ -39,6 +39,32 @@ PLACE_KNOTS_AT = frozenset((3, 6, 10, 15, 22, 30))
 
 
 @dataclass(frozen=True)
+class Penalty:
+    """Σ_j ‖w1_j‖² a_jᵀ P_j a_j, for P (r, K, K)."""
+
+    P: Array
+
+    def of(self, model: Candidate) -> Array:
+        """The penalty of each branch, (r,)."""
+        return np.asarray(np.sum(model.W1**2, axis=0) * self.sizes(model))
+
+    def sizes(self, model: Candidate) -> Array:
+        """a_jᵀ P_j a_j, (r,)."""
+        return np.asarray(np.einsum("jk,jkl,jl->j", model.a, self.P, model.a))
+
+    def add_to(self, equations: Equations, model: Candidate) -> None:
+        """Add to normal equations: as much as it curves in a with W1 given, and in W1 with a given."""
+        (n, r), K, sizes, weights = model.W1.shape, model.a.shape[1], self.sizes(model), np.sum(model.W1**2, axis=0)
+        first, outer = len(equations.N) - model.a.size, model.L.size + np.arange(model.W1.size).reshape(n, r)
+        for j in range(r):
+            own = slice(first + j * K, first + (j + 1) * K)
+            equations.N[own, own] += weights[j] * self.P[j]
+            equations.descent[own] -= weights[j] * (self.P[j] @ model.a[j])
+            equations.N[outer[:, j], outer[:, j]] += sizes[j]
+            equations.descent[outer[:, j]] -= sizes[j] * model.W1[:, j]
+
+
+@dataclass(frozen=True)
 class Point:
     """A model, its trajectories, and the objective there with its normal equations."""
 
@@ -56,6 +82,11 @@ class SimulationState(Batch):
     """A batch of starts between two steps: one point each."""
 
     points: tuple[Point, ...]
+
+    @property
+    def W0(self) -> Array:
+        """The directions of each start, (B, r, mφ)."""
+        return np.stack([point.model.W0 for point in self.points])
 
 
 @dataclass(frozen=True)
@@ -134,24 +165,19 @@ class SimulationSteps:
             for course, one in zip(self.courses, trajectories, strict=True)
         )
         penalty = self.penalty(model)
-        rough = 0.0 if penalty is None else float(np.einsum("jk,jkl,jl", model.a, penalty, model.a))
-        return float(sum(squares)) + rough
+        return float(sum(squares)) + (0.0 if penalty is None else float(np.sum(penalty.of(model))))
 
-    def penalty(self, model: Candidate) -> Array | None:
-        """P (r, K, K) of the penalties on the coefficients of each branch; None where there are none."""
-        own = None if model.placement is None else model.placement.penalty()
-        return None if own is None else np.sum(model.W1**2, axis=0)[:, None, None] * own
+    def penalty(self, model: Candidate) -> Penalty | None:
+        """The penalties on branches; None where there are none."""
+        P = None if model.placement is None else model.placement.penalty()
+        return None if P is None else Penalty(P)
 
     def equations(self, model: Candidate, trajectories: Sequence[Trajectory]) -> Equations:
         """The normal equations at a model, penalties among them."""
         equations = form_equations(model, self.feedback, self.courses, trajectories)
         penalty = self.penalty(model)
         if penalty is not None:
-            (r, K), first = model.a.shape, len(equations.N) - model.a.size
-            for j in range(r):
-                own = slice(first + j * K, first + (j + 1) * K)
-                equations.N[own, own] += penalty[j]
-                equations.descent[own] -= penalty[j] @ model.a[j]
+            penalty.add_to(equations, model)
         return equations
 
     @np.errstate(all="ignore")
@@ -195,7 +221,7 @@ class SimulationSteps:
         """The step of least ½ δᵀ A δ - bᵀ δ that keeps coefficients in their cones."""
         bounded = None if self.projection is None else self.projection.bounded(model.a.shape[1])
         if bounded is None or not bounded.any() or self.projection is None:
-            return minimise_definite(A[None], b[None])[0]
+            return np.asarray(minimise_definite(A[None], b[None])[0])
         r, K = model.a.shape
         placement, first = as_batch(model.placement), len(b) - model.a.size
         T = self.projection.shape_matrices(placement, 1, r, K)[0]
@@ -221,7 +247,7 @@ class SimulationSteps:
             placement = as_batch(model.placement)
             z = self.projection.shape_coordinates(placement, a[None])
             a = self.projection.from_shape_coordinates(placement, z)[0]
-        return Candidate(L, W0, W1, bias, model.placement, a, pasts)
+        return replace(model, L=L, W0=W0, W1=W1, bias=bias, a=a, pasts=pasts)
 
     def placed_anew(self, point: Point) -> Point:
         """The point with knots where branches have their inputs now, or as it is where that leads nowhere."""

@@ -9,7 +9,8 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import weighted_sums
 from unbraid.kernels.arrays import Array, BoolArray
-from unbraid.metrics import ratio, shares_of_spread
+from unbraid.kernels.ranges import beyond_ends
+from unbraid.metrics import percents_of_spread, ratio
 from unbraid.results.carrying import carrying, some_branches
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.held_out import percents
@@ -77,8 +78,8 @@ def error_on(model: DecoupledModel, problem: Problem) -> FreshError:
 
 def in_percent_of(residual: Array, count: Array, spread: Array, whole: Array, center: Array) -> Array:
     """Errors in % (n,): mean squares of residuals over those of outputs, NaN where nothing is known."""
-    shares = shares_of_spread(residual * whole / np.maximum(count, 1e-300), spread, center * np.sqrt(whole))
-    return np.where(count > 0.0, 100.0 * np.sqrt(shares), np.nan)
+    as_all = residual * whole / np.maximum(count, np.finfo(float).tiny)  # as if all were as wrong as these
+    return np.where(count > 0.0, percents_of_spread(as_all, spread, center * np.sqrt(whole)), np.nan)
 
 
 def block_squares(block: Problem, model: DecoupledModel) -> tuple[Array, Array, int]:
@@ -111,6 +112,5 @@ def beyond_training(model: DecoupledModel, X: Array) -> BoolArray:
     model = some_branches(model, carrying(model))
     u = X @ model.W0.T
     low, high = np.array([branch.domain for branch in model.branches]).T
-    slack = 1e-9 * (high - low)
-    outside: BoolArray = ((u < low - slack) | (u > high + slack)).any(axis=1)
-    return outside
+    below, above = beyond_ends(u, low, high)
+    return np.asarray((below | above).any(axis=1))

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import SettingError
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.fresh import beyond_training
 from unbraid.runtime.progress import Callback
 
 LEVEL = 0.95
@@ -31,12 +32,17 @@ class Drawing(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """An estimate, its standard deviation, and the ends of its interval, of one shape each."""
+    """Values or Jacobians at points: estimates, standard deviations, and the ends of intervals, of one shape each.
+
+    `outside` (S,) says which points lie outside the range of a branch that was seen in training. The branch is
+    continued there, and what it really does nobody has seen: intervals there are too narrow.
+    """
 
     estimate: Array
     std: Array
     low: Array
     high: Array
+    outside: BoolArray
 
 
 class Band(NamedTuple):
@@ -128,7 +134,7 @@ class Uncertainty(ABC):
         std = self._value_std(points)
         if new:
             std = np.hypot(std, np.nan if self.noise is None else self.noise)
-        return self._interval(self.model(points), std, level)
+        return Interval(*self._ends(self.model(points), std, level), beyond_training(self.model, points))
 
     def jacobian(self, X: npt.ArrayLike, level: float = LEVEL, new: bool = False) -> Interval:
         """The Jacobians at X (S, m), (S, n, m) each: of the function itself or, with `new`, of new observations."""
@@ -136,7 +142,7 @@ class Uncertainty(ABC):
         std = self._slope_std(points)
         if new:
             std = np.hypot(std, np.nan if self.slope_noise is None else self.slope_noise)
-        return self._interval(self.model.jacobian(points), std, level)
+        return Interval(*self._ends(self.model.jacobian(points), std, level), beyond_training(self.model, points))
 
     def branch(self, j: int, u: npt.ArrayLike | None = None, level: float = LEVEL) -> Band:
         """Branch j, from 0, at u (P,), or at points over its range."""
@@ -152,11 +158,12 @@ class Uncertainty(ABC):
         branch = self.model.branches[j]
         points = np.linspace(*branch.domain, BAND_POINTS) if u is None else np.asarray(u, dtype=np.float64).ravel()
         estimate = branch.derivative(points) if derivative else branch(points)
-        return Band(points, *self._interval(estimate, self._curve_std(j % self.model.rank, points, derivative), level))
+        return Band(points, *self._ends(estimate, self._curve_std(j % self.model.rank, points, derivative), level))
 
-    def _interval(self, estimate: Array, std: Array, level: float) -> Interval:
+    def _ends(self, estimate: Array, std: Array, level: float) -> tuple[Array, Array, Array, Array]:
+        """Estimates, their standard deviations, and the lower and upper ends of their intervals."""
         wide = self.quantile(level) * std
-        return Interval(estimate, std, estimate - wide, estimate + wide)
+        return estimate, std, estimate - wide, estimate + wide
 
     def quantile(self, level: float) -> float:
         """How many standard deviations to either side cover a share `level`: Student's distribution."""
@@ -170,7 +177,7 @@ class Uncertainty(ABC):
     def _words(self) -> list[str]:
         lines = [f"Uncertainty of {self.model!r}, {self.method}"]
         if self.noise is not None:
-            lines.append(f"  noise       {numbers(self.noise)} of values")
+            lines.append(f"  noise       {numbers(self.noise)} in the units of the outputs")
         lines.append(f"  freedom     {self.freedom:.1f} degrees used, {self.left:.0f} numbers left over")
         lines.append(f"  directions  {numbers(self.angles)} degrees")
         return lines + ([] if self.doubt is None else [f"  doubt       {self.doubt}"])
