@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,12 @@ def test_what_a_file_holds(folder: Path, name: str, said: str) -> None:
     assert document["L"] == model.function.L.tolist()
     assert len(document["poles"]) == 2
     assert (document["inputs"], document["outputs"], len(document["branches"])) == (1, 1, 1)
+
+
+def test_ctrl_c_keeps_the_best_model_and_says_so_by_the_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = replace(duffing_fit(), status=ub.Status.INTERRUPTED)
+    monkeypatch.setattr(ub.dynamics, "state_space", lambda records, **settings: interrupted)
+    result = run("identify record.npz -o found.npz")
+    assert result.exit_code == 130
+    assert "Status: INTERRUPTED. Interrupted by the user" in result.stdout
+    assert ub.dynamics.load("found.npz").rank == 1

@@ -67,9 +67,9 @@ def describe_dynamic(model: DynamicModel) -> Description:
 def is_dynamic(path: StrPath) -> bool:
     """Whether a file holds a dynamic model; what is wrong with one that cannot be read, reading it tells."""
     try:
-        with open_archive(path) as file:
+        with open_model(path) as file:
             return bool(file.metadata().get("schema") == DYNAMIC_SCHEMA)
-    except (UnbraidError, RecursionError):
+    except ModelFileError:
         return False
 
 

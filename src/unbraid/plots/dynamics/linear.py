@@ -107,10 +107,10 @@ def frequency_response(fit: DynamicFit, ax: Axes | None = None) -> Axes:
     for (i, k), colour in zip(names[:MOST_LINES], LINES, strict=False):
         said = "on average" if alone else f"{input_labels(model)[k]} → {output_labels(model)[i]}"
         panel.plot(cycles / model.dt, gain[:, i, k], color=colour, linewidth=1.5, label=said)
-    for (i, k), colour in zip(names[:MOST_LINES], LINES, strict=False) if linear is not None else ():
-        look: dict[str, Any] = {"color": GREEN if alone else colour, "linewidth": 1.1, "linestyle": (0, (5, 2))}
-        label = "best linear model" if (i, k) == names[0] else None
-        panel.plot(cycles / model.dt, linear[:, i, k], label=label, **look)
+        if linear is not None:
+            look: dict[str, Any] = {"color": GREEN if alone else colour, "linewidth": 1.1, "linestyle": (0, (5, 2))}
+            label = "best linear model" if (i, k) == names[min(len(names), MOST_LINES) - 1] else None
+            panel.plot(cycles / model.dt, linear[:, i, k], label=label, **look)
     set_decades(panel, gain if linear is None else np.concatenate([gain, linear]))
     name_frequencies(panel)
     panel.set_ylabel("gain" if not alone else f"gain from {input_labels(model)[0]} to {output_labels(model)[0]}")
