@@ -349,4 +349,5 @@ def make_fit(
         noise,
         notes,
         time.perf_counter() - began,
+        linear,
     )
