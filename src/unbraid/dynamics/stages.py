@@ -214,7 +214,7 @@ class Identification:
     def begins(
         self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
     ) -> list[Candidate]:
-        """Models to start from: of many random branches beside the linear model, or one of fewer, the most promising."""
+        """Models to start from: random branches beside the linear model, or one of fewer, half of them the most promising."""
         courses = self.data.courses(self.data.stretches(FEW_SAMPLES))
         solver, result = self.fitting.solver(courses, CUBIC, rank), []
         for base, count in begin_counts(self.request.starts, linear, fewer):
@@ -226,7 +226,7 @@ class Identification:
                 projection = Projection.onto(self.request.constraints[: model.rank])
                 model = replace(solver, projection=projection).in_basis(model, trajectories)
             drawn = [with_branches(model, trajectories, solver, rng) for _ in range(DRAWN * count)]
-            result += promising(solver, drawn, count)
+            result += drawn[: count // 2] + promising(solver, drawn[count // 2 :], count - count // 2)
         return result
 
     def onto(self, courses: Sequence[Course], model: Candidate) -> Candidate:
