@@ -132,12 +132,13 @@ class DynamicFit:
         write_report(self, path)
 
     def __repr__(self) -> str:
-        error = self.simulation_error
+        error, ahead, linear = self.simulation_error, self.prediction_error, self.linear_error
         lines = [
-            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, {percents(error.percent)} % of the spread",
+            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, "
+            f"{percents(error.percent)} % of the spread",
             f"  model    {self.model!r}",
-            f"  one step {figures(self.prediction_error.rmse)}, {percents(self.prediction_error.percent)} %",
-            f"  linear   {figures(self.linear_error.rmse)}, {percents(self.linear_error.percent)} %: the best without branches",
+            f"  one step {figures(ahead.rmse)}, {percents(ahead.percent)} %",
+            f"  linear   {figures(linear.rmse)}, {percents(linear.percent)} %: the best without branches",
         ]
         if self.noise is not None:
             lines.append(f"  noise    {figures(self.noise)}, from period to period")

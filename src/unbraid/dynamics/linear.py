@@ -76,7 +76,7 @@ def linear_model(courses: Sequence[Course], directions: Array, order: int) -> Ca
     ny, nu = courses[0].y.shape[1], courses[0].v.shape[1]
     gamma = directions[:, :order]
     C = gamma[:ny]
-    A: Array = np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0]
+    A = np.asarray(np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0], dtype=np.float64)
     radius = np.abs(np.linalg.eigvals(A)).max()
     if radius > LARGEST_POLE:
         A = A * (LARGEST_POLE / radius)

@@ -76,7 +76,8 @@ class Record:
             raise DataError("y has entries that are infinite: put NaN where an output is not known.")
         if len(inputs) != len(outputs):
             raise DataError(
-                f"u and y must have one row a moment each, got {counted(len(inputs), 'row')} of u and {len(outputs)} of y."
+                f"u and y must have one row a moment each, got {counted(len(inputs), 'row')} of u and "
+                f"{len(outputs)} of y."
             )
         check_whole("burn_in", burn_in, 0)
         if period is not None:
@@ -164,9 +165,10 @@ def sampling_time(dt: float | None, t: npt.ArrayLike | None, T: int) -> float:
     if not step > 0.0 or not off <= UNEVEN * step + 1e-9 * np.abs(moments).max() or np.diff(moments).min() <= 0.0:
         worst = int(np.argmax(np.abs(np.diff(moments) - step)))
         raise DataError(
-            f"t must be even, and it is not: from sample {worst} to the next it is {moments[worst + 1] - moments[worst]:.4g}, and "
-            f"{step:.4g} on average. Resample u and y to an even grid first (scipy.interpolate.make_interp_spline), or "
-            "give the even stretches as several records; where single samples are missing, put them in with NaN in y."
+            f"t must be even, and it is not: from sample {worst} to the next it is "
+            f"{moments[worst + 1] - moments[worst]:.4g}, and {step:.4g} on average. Resample u and y to an even grid "
+            "first (scipy.interpolate.make_interp_spline), or give the even stretches as several records; where single "
+            "samples are missing, put them in with NaN in y."
         )
     return float(step)
 

@@ -37,7 +37,8 @@ def duffing(
     --------
     >>> import unbraid as ub
     >>> ub.dynamics.systems.duffing(rng=0)
-    (Record(T=4000 samples, 1 input, 1 output, dt=0.1), StateSpaceModel(order=2, 1 input, 1 output, 1 branch, 18 numbers))
+    (Record(T=4000 samples, 1 input, 1 output, dt=0.1),
+     StateSpaceModel(order=2, 1 input, 1 output, 1 branch, 18 numbers))
     """
     h, c, k = 0.1, 0.3, 1.0
     A = np.array([[1.0 - h * h * k, h - h * h * c], [-h * k, 1.0 - h * c]])
