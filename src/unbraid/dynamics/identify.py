@@ -198,8 +198,9 @@ def shrunk(model: Candidate) -> Candidate:
 
 
 def measured_phi(form: Form, course: Course) -> Array:
-    """φ (T, mφ) of measured outputs."""
-    return np.concatenate([form.feedback.gather(course.y, course.past), course.v], axis=1)
+    """φ (T, mφ) of measured outputs, NaN where they are not known."""
+    known = np.where(course.weight > 0.0, course.y, np.nan)
+    return np.concatenate([form.feedback.gather(known, course.past), course.v], axis=1)
 
 
 class LinearModels:
