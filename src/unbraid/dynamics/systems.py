@@ -124,7 +124,7 @@ def observed(
 def low_pass(rng: np.random.Generator, T: int, count: int, band: float) -> Array:
     """Random signals (T, count) of standard deviation one, with frequencies up to a share of the highest there is."""
     spectrum = np.fft.rfft(rng.standard_normal((T, count)), axis=0)
-    spectrum[int(band * len(spectrum)) + 1 :] = 0.0
+    spectrum[max(int(band * len(spectrum)) + 1, 2) :] = 0.0
     signal = np.fft.irfft(spectrum, T, axis=0)
     return np.asarray(signal / signal.std(axis=0))
 
