@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
+from unbraid.dynamics.models.initial import known_means
 from unbraid.dynamics.record import Record, as_records
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
@@ -180,7 +181,8 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
         return np.where(count > 0, np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
 
     every = np.ones(len(y), dtype=bool)
-    spread = np.nanstd(np.where(known, y, np.nan), axis=0)
+    center = known_means(np.where(known, y, np.nan))
+    spread = np.sqrt(known_means(np.where(known, (y - center) ** 2, np.nan)))
     whole = rmse(every)
     return RecordError(
         whole,
