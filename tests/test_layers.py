@@ -57,6 +57,10 @@ DOORS = {
         "unbraid.closed",
     ): "people look for fit.with_formulas() on the fit",
     (
+        "unbraid.dynamics.fit",
+        "unbraid.report.dynamic",
+    ): "people look for fit.report(path) on the fit of a dynamic model",
+    (
         "unbraid.results.model",
         "unbraid.export",
     ): "people look for model.export(path) on the model",

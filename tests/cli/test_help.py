@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import unbraid as ub
 from sample_files import MATLAB, SAMPLES_FIRST, TABLES, parts
 from unbraid.cli import app, compare, reproduce
+from unbraid.dynamics import Record
 
 COLUMNS, LINES = 80, 24
 COMMANDS = list(app.commands)
@@ -78,8 +79,10 @@ def test_the_examples_are_accepted(line: str, files: Path, tmp_path: Path, monke
     for module in (compare, reproduce):
         monkeypatch.setattr(module, "run_cells", enough)
     words = shlex.split(line)[1:]
-    quick = ["--starts", "1", "--max-sweeps", "5"] if words[0] == "fit" else []
-    result = CliRunner().invoke(app, words + quick)
+    quick = {"fit": "--starts 1 --max-sweeps 5", "identify": "--starts 1 --basis polynomial --degree 3"}.get(
+        words[0], ""
+    )
+    result = CliRunner().invoke(app, words + quick.split())
     assert result.exit_code == 0, result.output
 
 
@@ -103,6 +106,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     TABLES["samples.csv"](folder / "points.csv", arrays)
     TABLES["samples.csv"](folder / "fresh.csv", arrays)
     TABLES["samples.parquet"](folder / "samples.parquet", arrays)
+    record, _ = ub.dynamics.systems.duffing(T=300, rng=0)
+    np.savez(folder / "record.npz", u=record.u, y=record.y)
+    columns = np.column_stack([record.time, record.u, record.y])
+    np.savetxt(folder / "record.csv", columns, delimiter=",", header="t,u,y", comments="")
+    own = Record(record.u, record.y, input_names=["u"])
+    dynamic = ub.dynamics.state_space(own, 2, 1, basis=ub.Polynomial(3), starts=1)
+    dynamic.model.save(folder / "dynamic.npz")
     model = ub.decouple(problem, 2, starts=1, rng=0).model
     model.changed(input_names=["x1", "x2"], output_names=["y1", "y2"]).save(folder / "model.npz")
     return folder

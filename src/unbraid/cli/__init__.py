@@ -13,6 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from unbraid.cli import compare, demo, export, fit, formulas, inspect, look, predict, report, reproduce
+from unbraid.cli.dynamics import identify, simulate
 from unbraid.cli.errors import SentenceGroup
 from unbraid.version import __version__
 
@@ -37,6 +38,11 @@ Examples, each once and then in a new shell:
 
 class FrontPage(SentenceGroup):
     """The group of all commands, whose help has them before all else."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, without the empty lines behind the usage and before the examples: it has to fit a screen."""
+        usage, text, *parts, end = super().get_help(ctx).split("\n\n")
+        return "\n\n".join([f"{usage}\n{text}", *parts]) + f"\n{end}"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, and no options: the text has both."""
@@ -69,7 +75,20 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "unbraid", COMPLETION_VARIABLE).source().rstrip())
 
 
-for module in (demo, look, fit, report, inspect, formulas, predict, export, compare, reproduce):
+for module in (
+    demo,
+    look,
+    fit,
+    report,
+    inspect,
+    formulas,
+    predict,
+    export,
+    identify,
+    simulate,
+    compare,
+    reproduce,
+):
     app.add_command(module.command)
 app.add_command(completion)
 

@@ -25,6 +25,7 @@ PHASE_TITLES = {
     "read": "Reading",
     "calls": "Calling",
     "select": "Selecting",
+    "linear": "Fitting a linear model",
     "search": "Searching",
     "polish": "Polishing",
     "all samples": "Polishing on all samples",

@@ -79,8 +79,10 @@ def this_command(name: str, left_out: Container[str | None] = ("jobs", "schedule
     for option in context.command.params:
         value = context.params[option.name or ""]
         if isinstance(option, click.Argument):
-            words.append(quote(str(value)))
+            words += [quote(str(one)) for one in (value if isinstance(value, tuple) else (value,))]
         elif option.name not in left_out and value not in (None, False, (), option.default):
+            if isinstance(value, tuple) and not option.multiple:
+                value = ",".join(map(str, value))
             for one in value if isinstance(value, tuple) else (value,):
                 words += [option.opts[0]] if one is True else [option.opts[0], quote(str(one))]
     return " ".join(words)

@@ -5,6 +5,7 @@ simulation. May import everything but skins: plots, reports and the command line
 """
 
 from unbraid.dynamics import systems
+from unbraid.dynamics.decoupling import decouple
 from unbraid.dynamics.fit import DynamicFit, RecordError
 from unbraid.dynamics.identify import narx, state_space
 from unbraid.dynamics.models.base import DivergenceWarning, DynamicModel, Simulation, SimulationStatus
@@ -23,6 +24,7 @@ __all__ = [
     "Simulation",
     "SimulationStatus",
     "StateSpaceModel",
+    "decouple",
     "load",
     "narx",
     "state_space",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 
 FIRST = 50
 """So many outputs at the beginning of a new record set the initial state, and do not count; at most a tenth of it."""
+
+
+class Run(NamedTuple):
+    """A record, what a model makes of it, and how many samples at the beginning do not count."""
+
+    record: Record
+    simulation: Simulation
+    skip: int
+
+    @property
+    def residual(self) -> Array:
+        """(T, ny), measured less simulated; NaN where that is not known or does not count."""
+        left = self.record.y - self.simulation.y
+        left[: self.skip] = np.nan
+        return left
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +107,8 @@ class DynamicFit:
         Reasons for what was chosen, and anything else worth knowing, in sentences.
     seconds
         How long it took.
+    linear
+        The best linear model (BLA) whose error `linear_error` is, a model without branches; None where it was not kept.
     """
 
     model: DynamicModel
@@ -107,6 +125,12 @@ class DynamicFit:
     noise: Array | None = None
     notes: tuple[str, ...] = field(default=())
     seconds: float = 0.0
+    linear: DynamicModel | None = None
+
+    @property
+    def runs(self) -> list[Run]:
+        """The records of the fit with what the model makes of them."""
+        return [Run(one, run, one.burn_in) for one, run in zip(self.records, self.simulations, strict=True)]
 
     def error_on(self, records: Record | list[Record] | tuple[Record, ...], first: int | None = None) -> RecordError:
         """The simulation error on records, the first outputs of which set the initial state and do not count.
@@ -118,19 +142,21 @@ class DynamicFit:
         first
             How many outputs; None: 50, but at most a tenth of the record. 0: the system is at rest at the beginning.
         """
-        used = as_records(records)
-        runs = []
-        for record in used:
-            count = min(FIRST, max(len(record) // 10, 1)) if first is None else first
-            start = record.y[:count] if count else None
-            runs.append((record, self.model.run(record.u, start), max(count, record.burn_in)))
-        return simulation_error(runs)
+        return simulation_error(runs_on(self.model, records, first))
 
-    def report(self, path: StrPath) -> None:
-        """Write a page about the fit: simulated against measured, curves, poles, spectra, errors."""
+    def report(self, path: StrPath, test: Record | list[Record] | tuple[Record, ...] = ()) -> None:
+        """Write a page about the fit: simulated against measured, curves, poles, spectra, errors.
+
+        Parameters
+        ----------
+        path
+            Where the page goes, one HTML file.
+        test
+            Further records, which the fit did not see, to be simulated on the page.
+        """
         from unbraid.report.dynamic import write_report
 
-        write_report(self, path)
+        write_report(self, path, test=test)
 
     def __repr__(self) -> str:
         error, ahead, linear = self.simulation_error, self.prediction_error, self.linear_error
@@ -152,12 +178,24 @@ class DynamicFit:
         return "\n".join(lines)
 
 
+def runs_on(
+    model: DynamicModel, records: Record | list[Record] | tuple[Record, ...], first: int | None = None
+) -> list[Run]:
+    """Simulations of records, the first outputs of which set the initial state and do not count; see `error_on`."""
+    runs = []
+    for record in as_records(records):
+        count = min(FIRST, max(len(record) // 10, 1)) if first is None else first
+        start = record.y[:count] if count else None
+        runs.append(Run(record, model.run(record.u, start), max(count, record.burn_in)))
+    return runs
+
+
 def figures(values: Array) -> str:
     """'0.31, 0.35' of numbers in their own units, of the first six."""
     return ", ".join(f"{one:.3g}" for one in values[:6]) + (", …" if len(values) > 6 else "")
 
 
-def simulation_error(runs: list[tuple[Record, Simulation, int]]) -> RecordError:
+def simulation_error(runs: Sequence[tuple[Record, Simulation, int]]) -> RecordError:
     """The error of simulations of records, of which so many samples each at the beginning do not count."""
     status = max((run.status for _, run, _ in runs), key=list(SimulationStatus).index)
     y = np.concatenate([record.y[skip:] for record, _, skip in runs])

@@ -1,8 +1,9 @@
 """Pictures: axes in, axes out. Needs matplotlib, which the extra `report` brings.
 
-May import `sample`, `selection` and what lies below; computes nothing.
+May import `dynamics`, `sample`, `selection` and what lies below; computes nothing.
 """
 
+from unbraid.plots import dynamics
 from unbraid.plots.branches import branches
 from unbraid.plots.convergence import convergence
 from unbraid.plots.diagnostics import diagnostics
@@ -18,6 +19,7 @@ __all__ = [
     "branches",
     "convergence",
     "diagnostics",
+    "dynamics",
     "effects",
     "importance",
     "learning_curve",

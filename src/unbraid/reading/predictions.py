@@ -51,6 +51,8 @@ class Predictions:
         Where samples stand in arrays that are written, "samples-first" or "samples-last".
     input_names, output_names
         The m and n names of the columns of tables; None: x1, x2, … and y1, y2, ….
+    letter
+        What the array of values is called in files.
     """
 
     X: Array
@@ -59,10 +61,11 @@ class Predictions:
     layout: str = FIRST
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
+    letter: str = "F"
 
     def arrays(self) -> dict[str, Array]:
-        """F, and J where there is one, in the layout of the points."""
-        given = {"F": self.F} if self.J is None else {"F": self.F, "J": self.J}
+        """F, by its letter, and J where there is one, in the layout of the points."""
+        given = {self.letter: self.F} if self.J is None else {self.letter: self.F, "J": self.J}
         return {name: np.moveaxis(array, 0, -1) if self.layout == LAST else array for name, array in given.items()}
 
     def columns(self) -> list[str]:
@@ -109,7 +112,7 @@ def write_arrays(file: BinaryIO, predictions: Predictions) -> None:
 
 def write_values(file: BinaryIO, predictions: Predictions) -> None:
     """F as `.npy`."""
-    np.lib.format.write_array(file, predictions.arrays()["F"], allow_pickle=False)
+    np.lib.format.write_array(file, predictions.arrays()[predictions.letter], allow_pickle=False)
 
 
 def write_matlab(file: BinaryIO, predictions: Predictions) -> None:

@@ -12,12 +12,13 @@ class Progress(NamedTuple):
 
     `phase` is "read" while a file is read, "values" and "Jacobians" while `Problem.from_function` evaluates, or "calls"
     where it knows how many calls it makes, of which it tells before the first one; "select" while `select` makes fits,
-    "search" for sweeps, "polish" for Gauss–Newton steps, "all samples" for those on all after a search on some, and
-    "smooth" for those that choose the strength of a `SmoothingSpline`; "evaluate" while a model is evaluated, "draw"
-    while figures of a report are drawn. `done` counts samples, figures, fits, or sweeps or steps over all starts of the
-    phase; `total` is the most there can be. `running` starts are at work and `best` is the lowest objective so far: 0
-    and nan where there is none. `rank` is the one that a selection is trying, the highest of several at once, and 0
-    elsewhere. `left` are about the seconds that the phase will still take, nan where nobody knows.
+    "linear" for steps on a linear model of a dynamic system, "search" for sweeps, "polish" for Gauss–Newton steps, "all
+    samples" for those on all after a search on some, and "smooth" for those that choose the strength of a
+    `SmoothingSpline`; "evaluate" while a model is evaluated, "draw" while figures of a report are drawn. `done` counts
+    samples, figures, fits, or sweeps or steps over all starts of the phase; `total` is the most there can be. `running`
+    starts are at work and `best` is the lowest objective so far: 0 and nan where there is none. `rank` is the one that
+    a selection is trying, the highest of several at once, and 0 elsewhere. `left` are about the seconds that the phase
+    will still take, nan where nobody knows.
     `share` is how much of a whole fit, or of a whole selection, is done, from 0 to 1: it never falls, while `done`
     begins anew with every phase and rank. How long phases take is not known before, so it is no measure of time. nan
     where there is no fit.
@@ -35,7 +36,13 @@ class Progress(NamedTuple):
 
 Callback = Callable[[Progress], object]
 
-PHASES_OF_A_FIT = {"search": (0.0, 0.4), "polish": (0.4, 0.7), "all samples": (0.7, 0.8), "smooth": (0.8, 1.0)}
+PHASES_OF_A_FIT = {
+    "linear": (0.0, 0.1),
+    "search": (0.0, 0.4),
+    "polish": (0.4, 0.7),
+    "all samples": (0.7, 0.8),
+    "smooth": (0.8, 1.0),
+}
 """From where to where each phase takes the share of a fit."""
 
 

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.data.checks import check_finite, counted
+from unbraid.data.checks import check_finite, counted, numbers
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.initial import find_past
+from unbraid.dynamics.models.linear import poles_of, response_of
 from unbraid.dynamics.models.trajectory import follow
 from unbraid.dynamics.record import signal
 from unbraid.errors import DataError
@@ -62,12 +63,16 @@ class Simulation:
         (T,), where an input of a branch was outside the range seen in training.
     states
         (T, nx), the states of a state-space model, NaN likewise; else None.
+    phi
+        (·, mφ), what the function was asked at, moment by moment from the first that was simulated; None where that is
+        not known.
     """
 
     y: Array
     status: SimulationStatus
     outside: BoolArray
     states: Array | None = None
+    phi: Array | None = None
 
     @property
     def diverged_at(self) -> int | None:
@@ -101,6 +106,8 @@ class DynamicModel(ABC):
         (ny,), the error of the simulation in training.
     rest_input
         (nu,), the input of a system at rest.
+    input_lags
+        After how many moments inputs go into f: 0, and in a NARX model as many as it has.
     input_names, output_names
         Of u and y; None where they have none.
     """
@@ -110,6 +117,7 @@ class DynamicModel(ABC):
     spread: Array
     noise: Array
     rest_input: Array
+    input_lags: tuple[int, ...]
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
 
@@ -192,7 +200,19 @@ class DynamicModel(ABC):
             else SimulationStatus.FINISHED
         )
         before = np.zeros(len(first), dtype=bool)
-        return Simulation(np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(phi))
+        return Simulation(
+            np.concatenate([first, y]), status, np.concatenate([before, outside]), self.states_of(phi), done.phi
+        )
+
+    @property
+    def poles(self) -> npt.NDArray[np.complex128]:
+        """The poles of the linear part, complex: of a state-space model the eigenvalues of A."""
+        return poles_of(self.function.L, self.feedback)
+
+    def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """The frequency response of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
+        given = np.atleast_1d(numbers("frequency", frequency))
+        return response_of(self.function.L, self.feedback, self.input_lags, given * self.dt)
 
     def states_of(self, phi: Array) -> Array | None:
         """The states among φ (T, mφ), where there are any."""

@@ -45,6 +45,8 @@ class StateSpaceModel(DynamicModel):
         nu and ny names, or None.
     """
 
+    input_lags = (0,)
+
     def __init__(
         self,
         A: npt.ArrayLike,
@@ -153,22 +155,11 @@ class StateSpaceModel(DynamicModel):
         result[: len(done.f)] = done.f[:, -self.ny :]
         return result
 
-    @property
-    def poles(self) -> npt.NDArray[np.complex128]:
-        """The eigenvalues of A, complex."""
-        return np.linalg.eigvals(self.A).astype(np.complex128)
-
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
         """A, B, C, D of small changes about a state and an input, those at rest if None."""
         function, nx = self.function, self.order
         M = function.slopes(function.values(self.point(x, u)[None]), nx + self.nu)[0]
         return M[:nx, :nx], M[:nx, nx:], M[nx:, :nx], M[nx:, nx:]
-
-    def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
-        """C (z I - A)⁻¹ B + D of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
-        z = np.exp(2j * np.pi * self.dt * np.atleast_1d(numbers("frequency", frequency)))
-        inner = np.linalg.solve(z[:, None, None] * np.eye(self.order) - self.A, self.B.astype(complex)[None])
-        return np.asarray(self.C @ inner + self.D)
 
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")

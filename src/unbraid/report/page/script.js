@@ -1,6 +1,7 @@
 (() => {
   "use strict";
   const figure = document.querySelector("figure.diagram");
+  if (!figure) return;
   const says = figure.querySelector(".says");
   const idle = says.textContent;
   const KINDS = ["branch", "in", "out"];

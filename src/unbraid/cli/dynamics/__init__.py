@@ -1,0 +1,1 @@
+"""Commands for dynamic systems: `unbraid identify` and `unbraid simulate`."""

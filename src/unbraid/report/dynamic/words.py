@@ -1,0 +1,142 @@
+"""What a dynamic model is worth, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unbraid.data.checks import counted
+from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.models.base import SimulationStatus
+from unbraid.dynamics.models.narx import NarxModel
+from unbraid.dynamics.models.state_space import StateSpaceModel
+from unbraid.report.dynamic.subject import DynamicSubject
+from unbraid.report.repeat import call_code, shape_code
+from unbraid.report.verdict import FAIR, MISSED, Badge, how_well, outputs_words, reproduce
+from unbraid.report.words import count_word, in_percent, plain_number
+from unbraid.results.carrying import carrying
+
+NEAR_NOISE = 1.3
+"""Up to so many times the noise, an error is called as low as noise."""
+
+
+def verdict(subject: DynamicSubject) -> str:
+    """What a fit is worth, in one sentence."""
+    model, error = subject.fit.model, subject.fit.simulation_error
+    count = len(carrying(model.nonlinearity)) if model.rank else 0
+    who = f"{count_word(count).capitalize()} curve{'' if count == 1 else 's'} in {kind_words(subject)}"
+    s = "s" if count == 1 else ""
+    if error.status is SimulationStatus.DIVERGED:
+        return f"{who} leave{s} all bounds in simulation."
+    worst = float(np.max(error.percent))
+    outputs = outputs_words(model.ny, model.ny)
+    if worst >= MISSED:
+        return f"{who} miss{'es' if s else ''} much of {outputs} in simulation: an error of {in_percent(worst)}."
+    return f"{who} {reproduce(worst, s)} {outputs} in simulation{how_well(worst, model.ny == 1)}."
+
+
+def kind_words(subject: DynamicSubject) -> str:
+    """What kind of model it is: 'a state-space model of order 2', 'a NARX model'."""
+    model = subject.fit.model
+    return f"a state-space model of order {model.order}" if isinstance(model, StateSpaceModel) else "a NARX model"
+
+
+def linear_words(subject: DynamicSubject) -> str:
+    """What the curves are worth, beside the best linear model; and errors on further records."""
+    error, linear = subject.fit.simulation_error, subject.fit.linear_error
+    said = []
+    own, other = float(np.max(error.percent)), float(np.max(linear.percent))
+    if np.isfinite([own, other]).all():
+        times = other / own if own > 0.0 else np.inf
+        much = f", {plain_number(float(f'{times:.2g}'))} times as much" if 1.5 < times < 1e6 else ""
+        said.append(f"The best linear model of the same size (BLA) is off by {in_percent(other)}{much}.")
+    if subject.test_errors:
+        fresh = max(float(np.max(one.percent)) for one in subject.test_errors)
+        what = "a record" if len(subject.tests) == 1 else "records"
+        off = f"the error is {in_percent(fresh)}" if np.isfinite(fresh) else "a simulation diverges"
+        said.append(f"On {what} that the fit did not see, {off}.")
+    return " ".join(said)
+
+
+def badges(subject: DynamicSubject) -> Iterator[Badge]:
+    """Facts at a glance."""
+    fit, error = subject.fit, subject.fit.simulation_error
+    yield Badge("good", "Converged") if fit.status.converged else Badge("bad", ended(fit))
+    if error.status is SimulationStatus.FINISHED:
+        yield Badge("good", "Simulations stay in the range seen")
+    elif error.status is SimulationStatus.LEFT_RANGE:
+        yield Badge("", f"{in_percent(100.0 * error.outside_share)} of samples outside the range seen")
+    else:
+        yield Badge("bad", "A simulation diverged")
+    if fit.noise is not None and np.isfinite(error.rmse).all():
+        near = bool((error.rmse <= NEAR_NOISE * fit.noise).all())
+        yield Badge("good", "As low as the noise") if near else Badge("", "More than noise is left")
+    agreeing = count_close(fit)
+    if len(fit.starts) > 1:
+        yield Badge("good" if agreeing > 1 else "bad", f"{agreeing} of {len(fit.starts)} starts came as low")
+    if float(np.max(error.percent)) >= FAIR:
+        yield Badge("bad", "A large error is left")
+
+
+def ended(fit: DynamicFit) -> str:
+    """The status of a fit as words: 'Out of sweeps'."""
+    return fit.status.name.replace("_", " ").capitalize()
+
+
+def count_close(fit: DynamicFit) -> int:
+    """How many starts came within 1 % of the best error, which is squared."""
+    return sum(one <= 1.02 * fit.starts[0] for one in fit.starts)
+
+
+def model_words(subject: DynamicSubject) -> str:
+    """The equations of the model, in plain text."""
+    model = subject.fit.model
+    if isinstance(model, StateSpaceModel):
+        return "x⁺ = A x + B u + W_x g(W₀ [x; u]),   y = C x + D u + W_y g(W₀ [x; u]), with constants"
+    return "y(t) = L φ + W₁ g(W₀ φ) + bias, φ = earlier outputs, and inputs"
+
+
+def course_words(fit: DynamicFit) -> str:
+    """How the model was found, in a sentence or two."""
+    steps = counted(max(len(fit.objectives) - 1, 0), "step")
+    told = f"The best start took {steps} on the simulation error of the whole records."
+    if not fit.starts:
+        return told
+    return f"{told} {count_close(fit)} of {counted(len(fit.starts), 'start')} came within 1 % of the best."
+
+
+def python_code(subject: DynamicSubject) -> str:
+    """Python code that makes such a fit, and uses its model."""
+    fit, model = subject.fit, subject.fit.model
+    several = len(fit.records) > 1
+    given = ["records" if several else "record"]
+    if isinstance(model, NarxModel):
+        function = "narx"
+        given += [f"rank={model.rank}", f"input_lags={model.input_lags}", f"output_lags={model.output_lags}"]
+    else:
+        function = "state_space"
+        given += [f"order={getattr(model, 'order', 0)}", f"rank={model.rank}"]
+    if fit.basis is not None:
+        given.append(f"basis=ub.{fit.basis!r}")
+    shapes = set(fit.constraints) - {None}
+    if shapes:
+        given.append(f"constraint={shape_code(fit.constraints if len(set(fit.constraints)) > 1 else shapes.pop())}")
+    first = fit.records[0]
+    sizes = f"u (T, {first.nu}), y (T, {first.ny})"
+    record = f"ub.dynamics.Record(u, y, dt={first.dt:.6g})"
+    return "\n".join(
+        [
+            "import unbraid as ub",
+            "",
+            f"# your signals: {sizes}",
+            f"records = [{record}, ...]" if several else f"record = {record}",
+            call_code(f"fit = ub.dynamics.{function}", given),
+            'fit.model.save("model.npz")',
+            "",
+            'model = ub.dynamics.load("model.npz")',
+            "model.simulate(u)                  # from rest",
+            "model.simulate(u, y_start=y[:50])  # the first outputs set the initial state",
+            "model.predict(u, y)                # one step ahead",
+        ]
+    )

@@ -1,0 +1,96 @@
+"""The page about a dynamic model: complete, self-contained, and true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from dynamic_fits import duffing_fit, found, narx_fit, two_by_two_fit
+from report_pages import HOSTILE, Page
+from unbraid.dynamics import DynamicFit, Record, SimulationStatus
+from unbraid.errors import FileError
+from unbraid.report.dynamic import write_report
+
+FITS = {"state space": duffing_fit, "two by two": two_by_two_fit, "NARX": narx_fit}
+
+
+def written(fit: DynamicFit, folder: Path, **settings: object) -> str:
+    write_report(fit, folder / "page.html", **settings)  # type: ignore[arg-type]
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_the_page_has_all_parts_and_needs_nothing_else(fit: Callable[[], DynamicFit], tmp_path: Path) -> None:
+    text = written(fit(), tmp_path)
+    page = Page(text)
+    sections = ["errors", "simulated", "spectra", "diagram", "branches", "linear", "matrices", "course", "repeat"]
+    assert [attributes["id"] for tag, attributes in page.tags if tag == "section"] == sections
+    outside = [value for name in ("src", "href") for value in page.having(name) if not value.startswith("#")]
+    assert outside == []
+    ids = page.having("id")
+    assert len(ids) == len(set(ids))
+    used = {value[1:] for value in page.having("href")} | set(re.findall(r"url\(#([^)]+)\)", text))
+    assert used <= set(ids)
+    assert len(text) < 500_000
+
+
+def test_numbers_on_the_page_are_those_of_the_fit(tmp_path: Path) -> None:
+    page = Page(written(duffing_fit(), tmp_path)).text
+    assert page.count("0.99 %") >= 2
+    assert "One curve in a state-space model of order 2 reproduces the output in simulation to 0.99 %." in page
+    assert "The best linear model of the same size (BLA) is off by 59 %" in page
+    assert "2 of 3 starts came as low" in page
+    assert "Order 2 was chosen" in page
+    assert 'model = ub.dynamics.load("model.npz")' in page
+    assert "fit = ub.dynamics.state_space(record, order=2, rank=1)" in page
+
+
+def test_noise_and_further_records_are_told(tmp_path: Path) -> None:
+    record, _ = ub.dynamics.systems.duffing(T=700, rng=9)
+    fit = replace(duffing_fit(), noise=duffing_fit().simulation_error.rmse)
+    page = Page(written(fit, tmp_path, test=record, command="unbraid identify …")).text
+    assert "As low as the noise" in page
+    assert "On a record that the fit did not see, the error is" in page
+    assert "A record that the fit did not see: the 200 samples about where it misses most" in page
+    assert "unbraid identify …" in page
+
+
+def test_names_are_names_and_no_markup(tmp_path: Path) -> None:
+    record, truth = ub.dynamics.systems.two_by_two(T=400, rng=0)
+    named = Record(record.u, record.y, input_names=HOSTILE[:2], output_names=HOSTILE[2:4])
+    text = written(found(truth, named), tmp_path)
+    assert "<script>alert" not in text
+    assert text.count("<script>") == 1
+    Page(text)
+
+
+def test_a_simulation_that_diverged_is_no_reproduction(tmp_path: Path) -> None:
+    fit = duffing_fit()
+    y = fit.simulations[0].y.copy()
+    y[700:] = np.nan
+    lost = replace(fit.simulations[0], y=y, status=SimulationStatus.DIVERGED)
+    error = replace(fit.simulation_error, rmse=np.array([np.inf]), percent=np.array([np.inf]), status=lost.status)
+    page = Page(written(replace(fit, simulations=(lost,), simulation_error=error), tmp_path)).text
+    assert "leaves all bounds in simulation" in page
+    assert "A simulation diverged" in page
+
+
+def test_a_model_without_branches_has_a_page(tmp_path: Path) -> None:
+    record, _ = ub.dynamics.systems.duffing(T=600, rng=0)
+    fit = ub.dynamics.state_space(record, order=2, rank=0)
+    page = Page(written(fit, tmp_path))
+    assert "No curves in a state-space model" in page.text
+    assert "diagram" not in page.having("id")
+
+
+def test_fits_write_their_pages_and_refuse_other_endings(tmp_path: Path) -> None:
+    duffing_fit().report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    with pytest.raises(FileError, match="HTML is what is written"):
+        duffing_fit().report(tmp_path / "page.pdf")
