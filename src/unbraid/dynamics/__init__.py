@@ -1,7 +1,7 @@
 """Dynamic systems: models of records u(t), y(t) whose nonlinearity is a few curves, identified in one call.
 
-The function of such a model, f(φ) = L φ + W1 g(W0 φ) + bias, is a decoupled one; what is minimised is the error of simulation. May import
-everything but skins: plots, reports and the command line.
+The function of such a model, f(φ) = L φ + W1 g(W0 φ) + bias, is a decoupled one; what is minimised is the error of
+simulation. May import everything but skins: plots, reports and the command line.
 """
 
 from unbraid.dynamics import systems

@@ -106,7 +106,7 @@ class Split:
 
 @dataclass(frozen=True)
 class HeldOutError:
-    """Errors on what was held out, part by part: sums of squares in units of the spread, and how many numbers they are."""
+    """Errors on what was held out, part by part: sums of squares in units of the spread, and of how many numbers."""
 
     squares: tuple[float, ...]
     counts: tuple[float, ...]

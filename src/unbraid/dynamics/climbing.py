@@ -1,4 +1,4 @@
-"""How many branches, and how many states: one more of either, for as long as held-out stretches are simulated better."""
+"""How many branches, and how many states: one more of either, as long as held-out stretches are simulated better."""
 
 from __future__ import annotations
 

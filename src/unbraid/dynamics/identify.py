@@ -65,8 +65,8 @@ def state_space(
         What the branches are made of. None: a polynomial or a spline, chosen on held-out stretches: of those that do
         about as well as the best within what was seen, the one that does best on larger outputs than it was fitted to.
     constraint
-        One for all branches, or one (or None) per branch: `ub.Convex()`, `ub.Increasing()`, … Lines in a branch can also
-        be in A, B, C and D; a branch whose slope is constrained keeps its own.
+        One for all branches, or one (or None) per branch: `ub.Convex()`, `ub.Increasing()`, … Lines in a branch can
+        also be in A, B, C and D; a branch whose slope is constrained keeps its own.
     continuation
         How branches go on beyond the range seen. "linear": as straight lines. "polynomial": as the polynomial that each
         ends with, for the length of the range on either side, then as lines. "auto": as far as the data determine it.
@@ -198,8 +198,9 @@ def shrunk(model: Candidate) -> Candidate:
 
 
 def measured_phi(form: Form, course: Course) -> Array:
-    """φ (T, mφ) of measured outputs."""
-    return np.concatenate([form.feedback.gather(course.y, course.past), course.v], axis=1)
+    """φ (T, mφ) of measured outputs, NaN where they are not known."""
+    known = np.where(course.weight > 0.0, course.y, np.nan)
+    return np.concatenate([form.feedback.gather(known, course.past), course.v], axis=1)
 
 
 class LinearModels:

@@ -214,7 +214,7 @@ class Identification:
     def begins(
         self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
     ) -> list[Candidate]:
-        """Models to start from: random branches beside the linear model, or one of fewer, half of them the most promising."""
+        """Models to start from: random branches beside the linear model, or one of fewer; half of them promise most."""
         courses = self.data.courses(self.data.stretches(FEW_SAMPLES))
         solver, result = self.fitting.solver(courses, CUBIC, rank), []
         for base, count in begin_counts(self.request.starts, linear, fewer):
@@ -280,8 +280,8 @@ class Identification:
         return (
             *self.notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "
-            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where outputs were larger "
-            "than all that was fitted to.",
+            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where "
+            "outputs were larger than all that was fitted to.",
         )
 
 
