@@ -13,7 +13,7 @@ split; errors in mV on the multisine, on the arrow, and on the part of the arrow
 polynomial state-space model (PNLSS) of all cubic terms, decoupled. `tanks`: that of the cascaded tanks, arrays u_train,
 y_train, u_test, y_test; errors in V. Nothing is chosen by test sets: all is by default, from the training part.
 
-`steps`: milliseconds of one Levenberg–Marquardt step that gains, against the length of the record, the order and the rank.
+`steps`: milliseconds of one Levenberg–Marquardt step that gains, against the length of the record, order and rank.
 """
 
 from __future__ import annotations
