@@ -142,11 +142,11 @@ plt.show()
 
 # %%
 # The curve is the spring's to a fraction of a percent; below it, how often the mass was
-# where. On the right, both models under
-# forces other than that of training, without noise. A branch beyond its range feeds
-# what it gets wrong back into the states, so it matters how it goes on. That is chosen by
-# simulating stretches of the record that are louder than all that was fitted to, and here
-# it is as a polynomial; a branch that goes on as a line is too soft a spring.
+# where. On the right, both models under other forces than that of training, without
+# noise. A branch beyond its range feeds what it gets wrong back into the states, so it
+# matters how it goes on. That is chosen by simulating stretches of the record that are
+# louder than all that was fitted to, and here it is as a polynomial; a branch that goes on
+# as a line is too soft a spring.
 #
 # A saturation between two filters
 # --------------------------------

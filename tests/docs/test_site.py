@@ -92,7 +92,7 @@ def described() -> set[str]:
     return names
 
 
-MODULES = ("datasets", "methods", "metrics", "networks", "plots")
+MODULES = ("datasets", "dynamics", "methods", "metrics", "networks", "plots")
 """Public names that are modules."""
 
 
@@ -100,7 +100,7 @@ def test_the_reference_has_every_public_name() -> None:
     assert {f"unbraid.{name}" for name in unbraid.__all__ if name not in MODULES} - described() == set()
 
 
-@pytest.mark.parametrize("module", ["bases", "methods", "plots", "reading"])
+@pytest.mark.parametrize("module", ["bases", "dynamics", "methods", "plots", "reading"])
 def test_the_reference_has_every_name_of(module: str) -> None:
     public = {name for name in importlib.import_module(f"unbraid.{module}").__all__ if not name.isupper()}
     assert public - {name.rpartition(".")[2] for name in described()} == set()
