@@ -28,3 +28,7 @@ __all__ = [
     "state_space",
     "systems",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
