@@ -170,8 +170,8 @@ class PolynomialModel:
 def fit_polynomial(linear: Any, record: Any, steps: int = 30) -> tuple[Any, float]:
     """A polynomial state-space model by Levenberg–Marquardt on the simulation error, from a linear one; its rmse."""
     from unbraid.dynamics.models.feedback import Feedback
+    from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
     from unbraid.dynamics.models.trajectory import follow, solve_trajectory
-    from unbraid.kernels.recursions import recursion_band, solve_recursion
 
     nx, ny = linear.order, linear.ny
     n, feedback = nx + ny, Feedback(nx, (1,), ny, nx + ny)
@@ -251,8 +251,8 @@ def tanks(path: str) -> None:
 def steps() -> None:
     """Seconds of one step."""
     from unbraid.bases.projection import Projection
+    from unbraid.dynamics.identifying.search import CUBIC, with_branches
     from unbraid.dynamics.models.feedback import Course, Feedback
-    from unbraid.dynamics.search import CUBIC, with_branches
     from unbraid.dynamics.simulating.candidate import Candidate
     from unbraid.dynamics.simulating.steps import SimulationSteps
 

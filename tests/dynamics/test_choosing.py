@@ -10,9 +10,17 @@ import pytest
 
 import unbraid as ub
 from simulated_candidates import FORMS, random_candidate, random_courses
-from unbraid.dynamics.choosing import LOST, STRENGTHS, HeldOutError, Split, blocks_of, ladder, some_stretches
-from unbraid.dynamics.climbing import Climb, Level, Size
-from unbraid.dynamics.search import Fitting
+from unbraid.dynamics.identifying.choosing import (
+    LOST,
+    STRENGTHS,
+    HeldOutError,
+    Split,
+    blocks_of,
+    ladder,
+    some_stretches,
+)
+from unbraid.dynamics.identifying.climbing import Climb, Level, Size
+from unbraid.dynamics.identifying.search import Fitting
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -69,7 +77,10 @@ def test_the_error_is_that_of_what_is_held_out() -> None:
     model = random_candidate(FORM, courses, ub.BSpline(5))
     trajectories = Fitting(FORM.feedback, (None, None)).solver(courses, ub.BSpline(5), 2).simulate(model)
     assert trajectories is not None
-    off = [held * (one.values.f[:, -2:] - course.y) for course, one, held in zip(courses, trajectories, split.held, strict=True)]
+    off = [
+        held * (one.values.f[:, -2:] - course.y)
+        for course, one, held in zip(courses, trajectories, split.held, strict=True)
+    ]
     expected = np.sqrt(sum(np.sum(one**2) for one in off) / sum(one.sum() for one in split.held))
     assert split.error(trajectories, FORM.feedback).size == pytest.approx(expected)
     assert split.error(None, FORM.feedback) is LOST
@@ -229,5 +240,3 @@ def test_a_cut_ends_the_way_with_the_best_so_far() -> None:
     levels = FakeLevels({(1, 0): 1.0, (1, 1): 0.5, (1, 2): 0.4, (1, 3): 0.1}, cut_at=(1, 1))
     assert climbed(levels, 1, 5, (1, 0))[0] == (1, 1)
     assert levels.asked == [(1, 0), (1, 1)]
-
-

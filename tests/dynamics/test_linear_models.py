@@ -9,9 +9,9 @@ import unbraid as ub
 from draws import few_or_many
 from dynamic_models import without_branches
 from unbraid.dynamics import Record, StateSpaceModel
-from unbraid.dynamics.forms import NarxForm, StateSpaceForm, Units
+from unbraid.dynamics.identifying.forms import NarxForm, StateSpaceForm, Units
 from unbraid.dynamics.identify import measured_phi
-from unbraid.dynamics.linear import filled, horizon_for, linear_model, observability, regressed
+from unbraid.dynamics.identifying.linear import filled, horizon_for, linear_model, observability, regressed
 from unbraid.dynamics.models.feedback import Course
 from unbraid.kernels.arrays import Array
 
@@ -26,7 +26,9 @@ def random_linear(nx: int, nu: int, ny: int, rng: np.random.Generator) -> StateS
     if nx % 2:
         A[-1, -1] = 0.6
     B, C = 1.0 + rng.random((nx, nu)), 1.0 + rng.random((ny, nx))
-    return StateSpaceModel(A, B, C, rng.standard_normal((ny, nu)), without_branches(nx + nu, rng.standard_normal(nx + ny)))
+    return StateSpaceModel(
+        A, B, C, rng.standard_normal((ny, nu)), without_branches(nx + nu, rng.standard_normal(nx + ny))
+    )
 
 
 def records_of(model: StateSpaceModel, lengths: tuple[int, ...], rng: np.random.Generator) -> list[Record]:
