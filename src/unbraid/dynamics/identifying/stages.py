@@ -24,6 +24,7 @@ from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.result import Finished, make_fit, noise_of_periods
 from unbraid.dynamics.identifying.search import (
     CUBIC,
+    CURVED,
     POLISH_STEPS,
     Fitting,
     drive,
@@ -112,12 +113,12 @@ class Identification:
     def fit_branches(
         self, session: Session, linear: Candidate, rank: int, bases: Sequence[Basis], fewer: Candidate | None = None
     ) -> Fitted | None:
-        """So many branches: starts race with cubics, and the best goes on in each basis; None where nothing came of it.
+        """So many branches: starts race, and the best goes on in each basis; None where nothing came of it.
 
         Some starts are beside a model of `fewer` branches, where there is one.
         """
         courses = self.data.courses(self.data.stretches())
-        solver = self.fitting.solver(courses, CUBIC, rank)
+        solver = self.fitting.solver(courses, self.raced_in(), rank)
         begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
         runs = race(
             session.part(0.0, 0.5), self.fitting, solver, [self.onto(courses, model) for model in begins], "search"
@@ -128,9 +129,13 @@ class Identification:
         starts = tuple(run.objective for run in runs)
         return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut)._replace(starts=starts)
 
+    def raced_in(self) -> Basis:
+        """The basis of a race: no richer than what was asked for."""
+        return CURVED if max(basis.size for basis in self.request.bases) >= CURVED.size else CUBIC
+
     def choose_basis(self, session: Session, point: Point, bases: Sequence[Basis], cut: Status | None) -> Fitted:
         """A point on all stretches, in the basis that does best on what is held out, and the way to go on that does."""
-        tried = [Fitted(self.data.form, point, CUBIC, LOST, cut=cut)]
+        tried = [Fitted(self.data.form, point, self.raced_in(), LOST, cut=cut)]
         for k, basis in enumerate(bases):
             if cut is None:
                 one = self.judged(session.part(0.8 * k / len(bases), 0.8 * (k + 1) / len(bases)), point, basis)
