@@ -26,7 +26,9 @@ def random_linear(nx: int, nu: int, ny: int, rng: np.random.Generator) -> StateS
     if nx % 2:
         A[-1, -1] = 0.6
     B, C = 1.0 + rng.random((nx, nu)), 1.0 + rng.random((ny, nx))
-    return StateSpaceModel(A, B, C, rng.standard_normal((ny, nu)), without_branches(nx + nu, rng.standard_normal(nx + ny)))
+    return StateSpaceModel(
+        A, B, C, rng.standard_normal((ny, nu)), without_branches(nx + nu, rng.standard_normal(nx + ny))
+    )
 
 
 def records_of(model: StateSpaceModel, lengths: tuple[int, ...], rng: np.random.Generator) -> list[Record]:
