@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_no_step_raises_the_objective(kind: str, narx: bool) -> None:
         again = solver.point(point.model)
         assert again is not None
         assert again.objective == pytest.approx(point.objective, rel=1e-6)
-    assert all(after <= before for before, after in zip(objectives, objectives[1:], strict=False))
+    assert all(after <= before for before, after in pairwise(objectives))
     assert objectives[-1] < 0.95 * objectives[0]
 
 

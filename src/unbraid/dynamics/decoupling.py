@@ -27,7 +27,6 @@ from unbraid.dynamics.record import Record, as_records
 from unbraid.dynamics.request import Request, open_session
 from unbraid.dynamics.search import CUBIC
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.dynamics.stages import Identification
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.kernels.arrays import Array, spread_out
 from unbraid.results.branch import FittedBranch

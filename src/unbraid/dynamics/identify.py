@@ -106,7 +106,7 @@ def state_space(
     with open_session(
         used, {"kind": "state space", "order": order, **vars(request)}, rng, callback, checkpoint
     ) as session:
-        linear = LinearModels(session, used, request)
+        linear = LinearModels(session.part(0.0, 0.02), used, request)
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
         return find_size(session, linear.level, request, first, orders, notes, began, records)
@@ -158,7 +158,7 @@ def narx(
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
-        run = improve(session, fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
+        run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
         level = Identification(data, request), shrunk(model) if run is None else model_of(run)
         return find_size(session, lambda _: level, request, 1, 1, (), began, records)
 
@@ -184,12 +184,17 @@ def find_size(
     work, linear = level(size[0])
     if size[1] and not (found is not None and found.cut is not None):
         fewer = None if found is None else found.point.model
-        found = work.fit_branches(session.part(0.6, 1.0), linear, size[1], request.bases, fewer) or found
+        found = (
+            work.fit_branches(session.part(0.02 if found is None else 0.6, 0.85), linear, size[1], request.bases, fewer)
+            or found
+        )
     if found is None:
         found = work.linear(linear)
     if found is None:
         raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
-    return replace(work, notes=notes).finish(session, found, linear, began, raw)
+    fit = replace(work, notes=notes).finish(session, found, linear, began, raw)
+    session.tell_of_the_end()
+    return fit
 
 
 def shrunk(model: Candidate) -> Candidate:
