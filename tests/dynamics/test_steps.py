@@ -169,3 +169,18 @@ def test_the_best_start_wins_the_race() -> None:
     objectives = [run.objective for run in runs]
     assert len(runs) == 4
     assert objectives == sorted(objectives)
+
+
+def test_knots_follow_inputs_that_leave_their_domain() -> None:
+    """Beyond it a polynomial without bounds is followed, which no constraint holds for."""
+    solver, point = duffing_begin(ub.BSpline(5), (ub.Increasing(),))
+    narrow = replace(point.model, W0=2.0 * point.model.W0)
+    there = solver.point(narrow)
+    assert there is not None
+    assert solver.has_left(there)
+    again = solver.placed_anew(there)
+    assert not solver.has_left(again)
+    after = solver.advance(replace(there, steps=100))
+    assert after.model.placement is not None
+    u = np.concatenate([there.model.branch_inputs(one.phi) for one in there.trajectories], axis=1)
+    np.testing.assert_allclose(after.model.placement.domain()[0], [u.min(), u.max()], rtol=0.1)

@@ -3,8 +3,9 @@ r"""What is chosen from the data: the basis of the branches and how they go on, 
 Records are cut into blocks, some of which do not count while candidates are fitted, and tell how good they are. The
 record is simulated as a whole, so nothing has to be known of states where a block begins. *Inside*, the last quarter of
 every record is held out, or of short ones each quarter but the first in turn; that judges ranks, orders and bases.
-*Beyond*, the blocks with the largest outputs are: of the bases that do about as well as the best inside, the one is chosen, and the way to go on, that does best
-beyond what it was fitted to. A dynamic model has to go on sensibly, or its simulation leaves for good.
+*Beyond*, the blocks with the largest outputs are: of the bases that do about as well as the best inside, the one is
+chosen, and the way to go on, that does best beyond what it was fitted to. A dynamic model has to go on sensibly, or its
+simulation leaves for good.
 """
 
 from __future__ import annotations
