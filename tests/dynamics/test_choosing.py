@@ -16,6 +16,7 @@ from unbraid.dynamics.identifying.choosing import (
     HeldOutError,
     Split,
     blocks_of,
+    joined,
     ladder,
     some_stretches,
 )
@@ -34,11 +35,11 @@ def error_of_size(size: float, parts: int = 8) -> HeldOutError:
 # What is held out
 
 
-@pytest.mark.parametrize("split", [Split.inside, Split.beyond])
-def test_every_sample_counts_once(split: Any) -> None:
+@pytest.mark.parametrize("number", range(4))
+def test_every_sample_counts_once(number: int) -> None:
     """Either while models are fitted or when they are judged, and never where it is not known."""
     courses = random_courses(FORM, (200, 33, 7))
-    found = split(courses)
+    found = [*Split.inside(courses), Split.beyond(courses)][number]
     for before, after, held in zip(courses, found.courses, found.held, strict=True):
         assert after.weight.shape == held.shape == before.weight.shape
         np.testing.assert_array_equal(after.weight + held, before.weight)
@@ -48,9 +49,17 @@ def test_every_sample_counts_once(split: Any) -> None:
     assert 0 < held_out < kept
 
 
-def test_inside_the_end_of_every_course_is_held_out() -> None:
-    found = Split.inside(random_courses(FORM, (200, 40), gaps=False))
-    assert [int(held.all(axis=1).sum()) for held in found.held] == [50, 10]
+def test_inside_of_short_records_each_quarter_but_the_first_is_held_out_in_turn() -> None:
+    courses = random_courses(FORM, (200, 40), gaps=False)
+    for k, found in enumerate(Split.inside(courses), 1):
+        for course, held in zip(courses, found.held, strict=True):
+            some = np.flatnonzero(held.all(axis=1))
+            assert (some[0], some[-1]) == (k * len(course) // 4, (k + 1) * len(course) // 4 - 1)
+
+
+def test_inside_of_long_records_the_last_quarter_is_held_out() -> None:
+    (found,) = Split.inside(random_courses(FORM, (2000, 400), gaps=False))
+    assert [int(held.all(axis=1).sum()) for held in found.held] == [500, 100]
     assert all(held[-1].all() for held in found.held)
 
 
@@ -73,23 +82,27 @@ def test_blocks_cover_all_samples_once() -> None:
 
 def test_the_error_is_that_of_what_is_held_out() -> None:
     courses = random_courses(FORM, (120, 40))
-    split = Split.inside(courses)
+    split = Split.inside(courses)[-1]
     model = random_candidate(FORM, courses, ub.BSpline(5))
     trajectories = Fitting(FORM.feedback, (None, None)).solver(courses, ub.BSpline(5), 2).simulate(model)
     assert trajectories is not None
-    off = [
-        held * (one.values.f[:, -2:] - course.y)
-        for course, one, held in zip(courses, trajectories, split.held, strict=True)
-    ]
+    triples = zip(courses, trajectories, split.held, strict=True)
+    off = [held * (one.values.f[:, -2:] - course.y) for course, one, held in triples]
     expected = np.sqrt(sum(np.sum(one**2) for one in off) / sum(one.sum() for one in split.held))
     assert split.error(trajectories, FORM.feedback).size == pytest.approx(expected)
     assert split.error(None, FORM.feedback) is LOST
 
 
+def test_the_error_over_several_splits_is_that_over_all_their_parts() -> None:
+    both = joined([error_of_size(1.0), error_of_size(2.0)])
+    assert both.size == pytest.approx(np.sqrt(2.5))
+    assert joined([error_of_size(1.0), LOST]).size == np.inf
+
+
 def test_nothing_that_is_held_out_weighs_in_the_fit() -> None:
     """Whatever is measured there, the equations are the same."""
     courses = random_courses(FORM, (80,))
-    split = Split.inside(courses)
+    split = Split.inside(courses)[-1]
     model = random_candidate(FORM, courses, ub.BSpline(5))
     fitting = Fitting(FORM.feedback, (None, None))
     first = fitting.solver(split.courses, ub.BSpline(5), 2).point(model)
@@ -184,10 +197,8 @@ class FakeLevels:
             point = SimpleNamespace(model=(order, rank))
             return None if size is None else SimpleNamespace(inside=error_of_size(size), cut=cut, point=point)
 
-        data = SimpleNamespace(courses=lambda _: random_courses(FORM, (40,)), stretches=lambda: None)
         fake = SimpleNamespace(
-            data=data,
-            linear=lambda *_: found(0),
+            linear=lambda _: found(0),
             fit_branches=lambda session, linear, rank, bases, fewer=None: found(rank),
         )
         return cast("Level", (fake, None))

@@ -14,11 +14,11 @@ from unbraid.errors import UnbraidError
 from unbraid.kernels.arrays import Array
 
 T = 100
-T_EVEN = 0.1 * np.arange(T)
+T_EVEN = np.linspace(0.0, 0.1 * (T - 1), T)
 
 
 def sine(length: int = T) -> Array:
-    return np.sin(0.3 * np.arange(length))
+    return np.asarray(np.sin(0.3 * np.arange(length)))
 
 
 def changed(index: Any, value: float, array: Array | None = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ import unbraid as ub
 from simulated_candidates import FORMS, duffing_records, random_candidate, random_courses, variations
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
+from unbraid.dynamics.identifying.stages import measured_phi
 from unbraid.dynamics.identifying.forms import NarxForm, StateSpaceForm, Units
-from unbraid.dynamics.identify import measured_phi
 from unbraid.dynamics.identifying.linear import horizon_for, linear_model, observability, regressed
 from unbraid.dynamics.identifying.search import CUBIC, Fitting, promising, race, with_branches
 from unbraid.dynamics.simulating.candidate import Candidate
@@ -70,7 +71,7 @@ def test_no_step_raises_the_objective(kind: str, narx: bool) -> None:
         again = solver.point(point.model)
         assert again is not None
         assert again.objective == pytest.approx(point.objective, rel=1e-6)
-    assert all(after <= before for before, after in zip(objectives, objectives[1:], strict=False))
+    assert all(after <= before for before, after in pairwise(objectives))
     assert objectives[-1] < 0.95 * objectives[0]
 
 
@@ -168,3 +169,18 @@ def test_the_best_start_wins_the_race() -> None:
     objectives = [run.objective for run in runs]
     assert len(runs) == 4
     assert objectives == sorted(objectives)
+
+
+def test_knots_follow_inputs_that_leave_their_domain() -> None:
+    """Beyond it a polynomial without bounds is followed, which no constraint holds for."""
+    solver, point = duffing_begin(ub.BSpline(5), (ub.Increasing(),))
+    narrow = replace(point.model, W0=2.0 * point.model.W0)
+    there = solver.point(narrow)
+    assert there is not None
+    assert solver.has_left(there)
+    again = solver.placed_anew(there)
+    assert not solver.has_left(again)
+    after = solver.advance(replace(there, steps=100))
+    assert after.model.placement is not None
+    u = np.concatenate([there.model.branch_inputs(one.phi) for one in there.trajectories], axis=1)
+    np.testing.assert_allclose(after.model.placement.domain()[0], [u.min(), u.max()], rtol=0.1)

@@ -100,7 +100,7 @@ def state_space(
     with open_session(
         used, {"kind": "state space", "order": order, **vars(request)}, rng, callback, checkpoint
     ) as session:
-        linear = LinearModels(session, used, request)
+        linear = LinearModels(session.part(0.0, 0.02), used, request)
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
         return find_size(session, linear.level, request, first, orders, notes, began, records)
@@ -152,7 +152,7 @@ def narx(
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
-        run = improve(session, fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
+        run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
         level = Identification(data, request), shrunk(model) if run is None else model_of(run)
         return find_size(session, lambda _: level, request, 1, 1, (), began, records)
 

@@ -81,9 +81,7 @@ class Record:
             )
         check_whole("burn_in", burn_in, 0)
         if burn_in >= len(inputs):
-            raise SettingError(
-                f"burn_in={burn_in}, but there are only {len(inputs)} samples, of which some must count."
-            )
+            raise SettingError(f"burn_in={burn_in}, but there are only {len(inputs)} samples: some of them must count.")
         if period is not None:
             check_whole("period", period, 2)
         if not np.isfinite(outputs[burn_in:]).any(axis=0).all():
@@ -165,12 +163,8 @@ def sampling_time(dt: float | None, t: npt.ArrayLike | None, T: int) -> float:
     if moments.shape != (T,) or T < 2:
         raise DataError(f"t must be ({T},), one moment a sample, got shape {moments.shape}.")
     step = (moments[-1] - moments[0]) / (T - 1)
-    off = np.abs(moments - moments[0] - step * np.arange(T)).max()
-    if (
-        not step > 0.0
-        or not off <= UNEVEN * step + 4.0 * np.spacing(np.abs(moments).max())
-        or np.diff(moments).min() <= 0.0
-    ):
+    off, rounding = np.abs(moments - moments[0] - step * np.arange(T)).max(), np.spacing(np.abs(moments).max())
+    if not step > 0.0 or not off <= UNEVEN * step + 4.0 * rounding or np.diff(moments).min() <= 0.0:
         worst = int(np.argmax(np.abs(np.diff(moments) - step)))
         raise DataError(
             f"t must be even, and it is not: from sample {worst} to the next it is "

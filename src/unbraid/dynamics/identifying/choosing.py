@@ -2,9 +2,10 @@ r"""What is chosen from the data: the basis of the branches and how they go on, 
 
 Records are cut into blocks, some of which do not count while candidates are fitted, and tell how good they are. The
 record is simulated as a whole, so nothing has to be known of states where a block begins. *Inside*, the last quarter of
-every record is held out, or of short ones each quarter but the first in turn; that judges ranks, orders and bases. *Beyond*, the blocks with the largest outputs
-are: of the bases that do about as well as the best inside, the one is chosen, and the way to go on, that does best
-beyond what it was fitted to. A dynamic model has to go on sensibly, or its simulation leaves for good.
+every record is held out, or of short ones each quarter but the first in turn; that judges ranks, orders and bases.
+*Beyond*, the blocks with the largest outputs are: of the bases that do about as well as the best inside, the one is
+chosen, and the way to go on, that does best beyond what it was fitted to. A dynamic model has to go on sensibly, or its
+simulation leaves for good.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from unbraid.kernels.arrays import Array
 BLOCKS, BEYOND = 16, 3
 """Into so many blocks the samples are cut, of which so many are held out beyond."""
 QUARTERS, SHORT = 4, 2048
-"""Into so many stretches records are cut, one of which is held out inside; each in turn up to so many samples in all."""
+"""Into so many stretches records are cut, one of which is held out inside; each in turn up to so many samples."""
 AS_GOOD = 1.03
 """Candidates whose error inside is at most so many times the least are as good as the best."""
 WORTH, SURELY = 0.97, 1.0
@@ -44,7 +45,7 @@ FEW: tuple[Basis, ...] = (BSpline(3), BSpline(8))
 """What ranks and orders are compared with, where the basis is open."""
 SHAPED_LADDER: tuple[Basis, ...] = (BSpline(3), BSpline(5), BSpline(8), BSpline(12), BSpline(18))
 """The same, where branches are constrained."""
-STRENGTHS = tuple(10.0 ** np.arange(-9.0, 0.0, 1.5))
+STRENGTHS = tuple((10.0 ** np.arange(-9.0, 0.0, 1.5)).tolist())
 """Of the penalty of a `SmoothingSpline`, where it is open."""
 
 

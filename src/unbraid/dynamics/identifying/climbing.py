@@ -134,9 +134,12 @@ def find_size(
     work, linear = level(size[0])
     if size[1] and not (found is not None and found.cut is not None):
         fewer = None if found is None else found.point.model
-        found = work.fit_branches(session.part(0.6, 1.0), linear, size[1], request.bases, fewer) or found
+        part = session.part(0.02 if found is None else 0.6, 0.85)
+        found = work.fit_branches(part, linear, size[1], request.bases, fewer) or found
     if found is None:
         found = work.linear(linear)
     if found is None:
         raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
-    return replace(work, notes=notes).finish(session, found, linear, began, raw)
+    fit = replace(work, notes=notes).finish(session, found, linear, began, raw)
+    session.tell_of_the_end()
+    return fit

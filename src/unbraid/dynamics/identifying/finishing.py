@@ -16,6 +16,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
+from unbraid.bases.projection import Projection
 from unbraid.dynamics.identifying.forms import Form, Scales, StateSpaceForm, Units
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.trajectory import Trajectory
@@ -71,7 +72,9 @@ def normalised(model: Candidate, phi: Array, constraints: Sequence[Constraint | 
         size = value.std() or 1.0
         a[j] /= size
         W1[:, j] *= size
-    return replace(model, L=L, bias=bias, W1=W1, a=a)
+    projection, placed = Projection.onto(constraints[: model.rank]), model.placement.select(None)
+    z = projection.shape_coordinates(placed, a[None])  # rounding has led out of cones
+    return replace(model, L=L, bias=bias, W1=W1, a=projection.from_shape_coordinates(placed, z)[0])
 
 
 def in_user_units(

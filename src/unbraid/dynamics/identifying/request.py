@@ -101,6 +101,13 @@ def open_session(
     u, y = (np.concatenate([getattr(record, name) for record in records]) for name in ("u", "y"))
     lengths = [len(record) for record in records]
     own = Problem(u, np.nan_to_num(y))
-    journal = journal_at(checkpoint, own, rng, {**settings, "lengths": lengths})
+    further = {
+        "lengths": lengths,
+        "burn_in": [record.burn_in for record in records],
+        "gaps": np.packbits(np.isnan(y)),
+        "dt": records[0].dt,
+        "names": [records[0].input_names, records[0].output_names],
+    }
+    journal = journal_at(checkpoint, own, rng, {**settings, **further})
     with Session.open(journal, rng, callback) as session:
         yield session

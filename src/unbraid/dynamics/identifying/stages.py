@@ -286,7 +286,8 @@ class Identification:
                 "give a constraint."
             )
         (run,) = drive(session, solver, [point], self.fitting.stopping(POLISH_STEPS), ProgressSpan("all samples"))
-        return point_of(run), run
+        found = point_of(run)
+        return solver.placed_anew(found) if solver.has_left(found) else found, run
 
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""

@@ -5,7 +5,7 @@ r"""Levenberg–Marquardt on the simulation error: the solver of dynamic models.
 ŷ being simulated from the past alone. A step minimises ½ δᵀ (N + μ diag N) δ - descentᵀ δ with the pasts eliminated,
 over all δ or, where branches are constrained, over those that lead to points of the cone. A step that gains nothing, or
 under which the simulation does not come to an end, is taken back and damped more. Knots are placed anew on what the
-branches see at a few scheduled steps.
+branches see at a few scheduled steps, and where that is far beyond their domains.
 
 Penalised splines add Σ_j ‖w1_j‖² a_jᵀ P_j a_j, which does not depend on how sizes are split between W1 and a.
 """
@@ -36,6 +36,8 @@ TINY = 1e-14
 """Of the largest diagonal entry of N: what no error tells anything of is damped by so much at least."""
 PLACE_KNOTS_AT = frozenset((3, 6, 10, 15, 22, 30))
 """Steps before which knots are placed anew."""
+BEYOND = 0.05
+"""Of its length: where a branch has inputs so far beyond its domain, knots are placed anew at once."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,8 @@ class SimulationSteps:
     @np.errstate(all="ignore")
     def advance(self, point: Point) -> Point:
         """One damped step; one that does not improve is taken back and damped more."""
-        now = self.placed_anew(point) if point.steps in self.place_knots_at else point
+        due = point.steps in self.place_knots_at or (self.place_knots_at and self.has_left(point))
+        now = self.placed_anew(point) if due else point
         model, promised = self.trial(now)
         there = None if model is None else self.simulate(model, [one.fed(self.feedback) for one in now.trajectories])
         objective = np.inf if there is None or model is None else self.objective(model, there)
@@ -257,6 +260,15 @@ class SimulationSteps:
             z = self.projection.shape_coordinates(placement, a[None])
             a = self.projection.from_shape_coordinates(placement, z)[0]
         return replace(model, L=L, W0=W0, W1=W1, bias=bias, a=a, pasts=pasts)
+
+    def has_left(self, point: Point) -> bool:
+        """Whether a branch has inputs far beyond its domain, where the polynomial that it ends with has no bounds."""
+        if point.model.placement is None:
+            return False
+        domain = point.model.placement.domain()
+        u = np.concatenate([point.model.branch_inputs(one.phi) for one in point.trajectories], axis=1)
+        room = BEYOND * (domain[:, 1] - domain[:, 0])
+        return bool(np.any((u.min(axis=1) < domain[:, 0] - room) | (u.max(axis=1) > domain[:, 1] + room)))
 
     def placed_anew(self, point: Point) -> Point:
         """The point with knots where branches have their inputs now, or as it is where that leads nowhere."""
