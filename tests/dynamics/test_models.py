@@ -395,3 +395,14 @@ def test_models_say_what_they_are() -> None:
     assert repr(NARX).startswith("NarxModel(input_lags=(0, 2), output_lags=(1, 3), 2 inputs, 2 outputs, 2 branches, ")
     assert repr(STATE_SPACE).startswith("StateSpaceModel(order=3, 2 inputs, 2 outputs, 2 branches, ")
     assert repr(NARX.run(u)).startswith("Simulation(50 samples, ")
+
+
+def test_first_outputs_that_tell_nothing_of_the_state_leave_it_where_it_was_guessed() -> None:
+    """Those that come long after it, of an exact model that forgets quickly."""
+    model = random_state_space(2, 1, 2, 2, seed=3)
+    u = random_inputs(120, 1)
+    y = model.simulate(u)
+    y[:60] = np.nan
+    states = model.run(u, y[:70]).states
+    assert states is not None
+    assert np.abs(states).max() < 100.0

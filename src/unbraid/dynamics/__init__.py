@@ -1,10 +1,11 @@
 """Dynamic systems: models of records u(t), y(t) whose nonlinearity is a few curves, identified in one call.
 
-The function of such a model, f(φ) = L φ + W1 g(W0 φ) + bias, is a decoupled one; what is minimised is the error of simulation. May import
-everything but skins: plots, reports and the command line.
+The function of such a model, f(φ) = L φ + W1 g(W0 φ) + bias, is a decoupled one; what is minimised is the error of
+simulation. May import everything but skins: plots, reports and the command line.
 """
 
 from unbraid.dynamics import systems
+from unbraid.dynamics.decoupling import decouple
 from unbraid.dynamics.fit import DynamicFit, RecordError
 from unbraid.dynamics.identify import narx, state_space
 from unbraid.dynamics.models.base import DivergenceWarning, DynamicModel, Simulation, SimulationStatus
@@ -23,6 +24,7 @@ __all__ = [
     "Simulation",
     "SimulationStatus",
     "StateSpaceModel",
+    "decouple",
     "load",
     "narx",
     "state_space",

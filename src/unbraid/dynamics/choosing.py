@@ -2,7 +2,7 @@ r"""What is chosen from the data: the basis of the branches and how they go on, 
 
 Records are cut into blocks, some of which do not count while candidates are fitted, and tell how good they are. The
 record is simulated as a whole, so nothing has to be known of states where a block begins. *Inside*, the last quarter of
-every record is held out; that judges ranks, orders and bases. *Beyond*, the blocks with the largest outputs
+every record is held out, or of short ones each quarter but the first in turn; that judges ranks, orders and bases. *Beyond*, the blocks with the largest outputs
 are: of the bases that do about as well as the best inside, the one is chosen, and the way to go on, that does best
 beyond what it was fitted to. A dynamic model has to go on sensibly, or its simulation leaves for good.
 """
@@ -20,8 +20,10 @@ from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.kernels.arrays import Array
 
-BLOCKS, BEYOND, LAST = 16, 3, 0.25
-"""Into so many blocks the samples are cut, of which so many are held out beyond; inside it is the last share."""
+BLOCKS, BEYOND = 16, 3
+"""Into so many blocks the samples are cut, of which so many are held out beyond."""
+QUARTERS, SHORT = 4, 2048
+"""Into so many stretches records are cut, one of which is held out inside; each in turn up to so many samples in all."""
 AS_GOOD = 1.03
 """Candidates whose error inside is at most so many times the least are as good as the best."""
 WORTH, SURELY = 0.97, 1.0
@@ -62,10 +64,13 @@ class Split:
     held: tuple[Array, ...]
 
     @classmethod
-    def inside(cls, courses: Sequence[Course]) -> Split:
-        """Hold out the last part of every course."""
-        ends = [(k, slice(int((1.0 - LAST) * len(course)), len(course))) for k, course in enumerate(courses)]
-        return cls.without(courses, ends)
+    def inside(cls, courses: Sequence[Course]) -> tuple[Split, ...]:
+        """Hold out the last quarter of every course; of short ones each but the first in turn."""
+        turns = range(1, QUARTERS) if sum(map(len, courses)) <= SHORT else [QUARTERS - 1]
+        return tuple(
+            cls.without(courses, [(k, quarter(len(course), turn)) for k, course in enumerate(courses)])
+            for turn in turns
+        )
 
     @classmethod
     def beyond(cls, courses: Sequence[Course]) -> Split:
@@ -101,7 +106,7 @@ class Split:
 
 @dataclass(frozen=True)
 class HeldOutError:
-    """Errors on what was held out, part by part: sums of squares in units of the spread, and how many numbers they are."""
+    """Errors on what was held out, part by part: sums of squares in units of the spread, and of how many numbers."""
 
     squares: tuple[float, ...]
     counts: tuple[float, ...]
@@ -120,8 +125,20 @@ class HeldOutError:
         return bool(self.size < WORTH * other.size and gains.mean() > SURELY * doubt)
 
 
+def joined(errors: Sequence[HeldOutError]) -> HeldOutError:
+    """The error over several splits."""
+    return HeldOutError(
+        tuple(one for error in errors for one in error.squares), tuple(one for error in errors for one in error.counts)
+    )
+
+
 LOST = HeldOutError((np.inf,), (1.0,))
 """Where nothing was simulated."""
+
+
+def quarter(length: int, number: int) -> slice:
+    """One of the quarters of so many samples."""
+    return slice(length * number // QUARTERS, length * (number + 1) // QUARTERS)
 
 
 def blocks_of(courses: Sequence[Course]) -> list[tuple[int, slice]]:

@@ -1,4 +1,4 @@
-"""How many branches, and how many states: one more of either, for as long as held-out stretches are simulated better."""
+"""How many branches, and how many states: one more of either, as long as held-out stretches are simulated better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from unbraid.bases import Basis
 from unbraid.data.checks import counted
-from unbraid.dynamics.choosing import FEW, LOST, HeldOutError, Split
+from unbraid.dynamics.choosing import FEW, LOST, HeldOutError
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.stages import Fitted, Identification
 from unbraid.fitting.session import Session
@@ -70,8 +70,7 @@ class Climb:
             share = len(self.tried) / (len(self.tried) + 4.0)  # nobody knows how many will follow
             part = session.part(0.8 * share, 0.8 * (share + 0.25 * (1.0 - share)), rank)
             if rank == 0:
-                split = Split.inside(work.data.courses(work.data.stretches()))
-                self.tried[size] = work.linear(linear, split)
+                self.tried[size] = work.linear(linear)
             else:
                 fewer = self.tried.get((order, rank - 1))
                 beside = None if fewer is None else fewer.point.model

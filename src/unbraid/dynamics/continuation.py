@@ -1,8 +1,8 @@
 r"""How the branches of a dynamic model go on beyond what they saw: as polynomials for a reach, and then as lines.
 
 A dynamic model that leaves the range it was fitted to has to come back, so it matters how its branches go on there. How
-far the polynomial that a branch ends with is followed is chosen where the basis is (`choosing`): on blocks whose outputs
-are larger than all that the branches were fitted to.
+far the polynomial that a branch ends with is followed is chosen where the basis is (`choosing`): on blocks whose
+outputs are larger than all that the branches were fitted to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REACHES: dict[str, tuple[float, ...]] = {
 
 
 def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunction:
-    """The function of a solver's model, with branches that go on as polynomials for so many lengths of their domains."""
+    """The function of a solver's model, with branches that go on as polynomials for so many of their lengths."""
     branches = []
     for j in range(model.rank):
         assert model.placement is not None

@@ -111,5 +111,5 @@ def in_user_units(
 
 
 def numbered(name: str, count: int) -> list[str]:
-    """'u', or 'u1', 'u2', …"""
+    """'u', or 'u1', 'u2' and so on."""
     return [name] if count == 1 else [f"{name}{i + 1}" for i in range(count)]

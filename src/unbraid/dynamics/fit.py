@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
+from unbraid.dynamics.models.initial import known_means
 from unbraid.dynamics.record import Record, as_records
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
@@ -158,12 +159,13 @@ class DynamicFit:
         write_report(self, path, test=test)
 
     def __repr__(self) -> str:
-        error = self.simulation_error
+        error, ahead, linear = self.simulation_error, self.prediction_error, self.linear_error
         lines = [
-            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, {percents(error.percent)} % of the spread",
+            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, "
+            f"{percents(error.percent)} % of the spread",
             f"  model    {self.model!r}",
-            f"  one step {figures(self.prediction_error.rmse)}, {percents(self.prediction_error.percent)} %",
-            f"  linear   {figures(self.linear_error.rmse)}, {percents(self.linear_error.percent)} %: the best without branches",
+            f"  one step {figures(ahead.rmse)}, {percents(ahead.percent)} %",
+            f"  linear   {figures(linear.rmse)}, {percents(linear.percent)} %: the best without branches",
         ]
         if self.noise is not None:
             lines.append(f"  noise    {figures(self.noise)}, from period to period")
@@ -217,7 +219,8 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
         return np.where(count > 0, np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
 
     every = np.ones(len(y), dtype=bool)
-    spread = np.nanstd(np.where(known, y, np.nan), axis=0)
+    center = known_means(np.where(known, y, np.nan))
+    spread = np.sqrt(known_means(np.where(known, (y - center) ** 2, np.nan)))
     whole = rmse(every)
     return RecordError(
         whole,

@@ -110,17 +110,21 @@ class StateSpaceForm(Form):
 
     @property
     def feedback(self) -> Feedback:
+        """The states come back after one moment, and the outputs do not."""
         return Feedback(self.order, (1,), self.ny, self.order + self.ny)
 
     @property
     def width(self) -> int:
+        """States and inputs."""
         return self.order + self.nu
 
     def course(self, units: Units, record: Record, some: slice = slice(None)) -> Course:
+        """A stretch of a record as it is, from a state of zero."""
         u, y, weight = balanced(units, record, some)
         return Course(u, np.nan_to_num(y), weight, np.zeros((1, self.order)))
 
     def scales(self, units: Units) -> Scales:
+        """States have no units of their own."""
         zero, one = np.zeros(self.order), np.ones(self.order)
         return Scales(
             np.concatenate([zero, units.u_center]),
@@ -130,15 +134,18 @@ class StateSpaceForm(Form):
         )
 
     def model(self, L: Array, nonlinearity: DecoupledModel, spread: Array, signals: dict[str, Any]) -> DynamicModel:
+        """A, B, C and D are the blocks of L."""
         nx = self.order
         return StateSpaceModel(
             L[:nx, :nx], L[:nx, nx:], L[nx:, :nx], L[nx:, nx:], nonlinearity, spread=spread, **signals
         )
 
     def input_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+        """'x1', 'x2' and so on, and the inputs."""
         return [*(f"x{i + 1}" for i in range(self.order)), *inputs]
 
     def output_names(self, outputs: Sequence[str]) -> list[str]:
+        """'x1 next', 'x2 next' and so on, and the outputs."""
         return [*(f"x{i + 1} next" for i in range(self.order)), *outputs]
 
 
@@ -156,19 +163,24 @@ class NarxForm(Form):
 
     @property
     def feedback(self) -> Feedback:
+        """All outputs come back, after the output lags."""
         return Feedback(self.ny, self.output_lags, self.ny, self.ny)
 
     @property
     def width(self) -> int:
+        """Outputs and inputs, of every lag."""
         return self.ny * len(self.output_lags) + self.nu * len(self.input_lags)
 
     def course(self, units: Units, record: Record, some: slice = slice(None)) -> Course:
+        """A stretch of a record, the first outputs of which are the past."""
         u, y, weight = balanced(units, record, some)
         y = np.nan_to_num(y)
         past = y[: self.lead][-self.feedback.longest :]
         return Course(lagged(u, self.input_lags, self.lead), y[self.lead :], weight[self.lead :], past)
 
     def scales(self, units: Units) -> Scales:
+        """Those of the signals, lag by lag."""
+
         def tiled(y: Array, u: Array) -> Array:
             return np.concatenate([np.tile(y, len(self.output_lags)), np.tile(u, len(self.input_lags))])
 
@@ -177,12 +189,15 @@ class NarxForm(Form):
         )
 
     def model(self, L: Array, nonlinearity: DecoupledModel, spread: Array, signals: dict[str, Any]) -> DynamicModel:
+        """Its lags come with it."""
         lags: dict[str, Any] = {"input_lags": self.input_lags, "output_lags": self.output_lags}
         return NarxModel(L, nonlinearity, nu=self.nu, spread=spread, **lags, **signals)
 
     def input_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+        """'y(t-1)', 'u(t)' and so on."""
         past = [f"{name}(t-{lag})" for lag in self.output_lags for name in outputs]
         return past + [f"{name}(t-{lag})" if lag else f"{name}(t)" for lag in self.input_lags for name in inputs]
 
     def output_names(self, outputs: Sequence[str]) -> list[str]:
+        """The outputs themselves."""
         return list(outputs)

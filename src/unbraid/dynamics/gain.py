@@ -49,7 +49,7 @@ def cut(model: StateSpaceModel, records: Sequence[Record]) -> list[tuple[Array, 
     for record in records:
         u, y = record.u[:each], record.y[:each].copy()
         y[: record.burn_in] = np.nan
-        known = y[record.burn_in : record.burn_in + FIRST] if record.burn_in == 0 else y[: record.burn_in + FIRST]
+        known = y[: record.burn_in + FIRST]
         parts.append((np.concatenate([u, y], axis=1), find_past(model, u[: len(known)], known)))
     return parts
 

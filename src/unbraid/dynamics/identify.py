@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.choosing import FEW, Split
+from unbraid.dynamics.choosing import FEW, LOST
 from unbraid.dynamics.climbing import MOST_STATES, Climb, Level
 from unbraid.dynamics.continuation import Continuing
 from unbraid.dynamics.fit import DynamicFit
@@ -20,7 +20,7 @@ from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records
 from unbraid.dynamics.request import Auto, Request, check_enough, open_session
-from unbraid.dynamics.search import Fitting, improve, model_of, point_of
+from unbraid.dynamics.search import Fitting, improve, model_of
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.stages import Data, Fitted, Identification
 from unbraid.errors import DataError, SettingError, check_whole
@@ -65,8 +65,8 @@ def state_space(
         What the branches are made of. None: a polynomial or a spline, chosen on held-out stretches: of those that do
         about as well as the best within what was seen, the one that does best on larger outputs than it was fitted to.
     constraint
-        One for all branches, or one (or None) per branch: `ub.Convex()`, `ub.Increasing()`, … Lines in a branch can also
-        be in A, B, C and D; a branch whose slope is constrained keeps its own.
+        One for all branches, or one (or None) per branch: `ub.Convex()`, `ub.Increasing()`, … Lines in a branch can
+        also be in A, B, C and D; a branch whose slope is constrained keeps its own.
     continuation
         How branches go on beyond the range seen. "linear": as straight lines. "polynomial": as the polynomial that each
         ends with, for the length of the range on either side, then as lines. "auto": as far as the data determine it.
@@ -186,7 +186,7 @@ def find_size(
         fewer = None if found is None else found.point.model
         found = work.fit_branches(session.part(0.6, 1.0), linear, size[1], request.bases, fewer) or found
     if found is None:
-        found = work.linear(linear, Split.inside(work.data.courses(work.data.stretches())))
+        found = work.linear(linear)
     if found is None:
         raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
     return replace(work, notes=notes).finish(session, found, linear, began, raw)
@@ -198,8 +198,9 @@ def shrunk(model: Candidate) -> Candidate:
 
 
 def measured_phi(form: Form, course: Course) -> Array:
-    """φ (T, mφ) of measured outputs."""
-    return np.concatenate([form.feedback.gather(course.y, course.past), course.v], axis=1)
+    """φ (T, mφ) of measured outputs, NaN where they are not known."""
+    known = np.where(course.weight > 0.0, course.y, np.nan)
+    return np.concatenate([form.feedback.gather(known, course.past), course.v], axis=1)
 
 
 class LinearModels:
@@ -239,10 +240,9 @@ class LinearModels:
         """The smallest order whose linear model simulates held-out stretches about as well as any, and why."""
         errors = []
         for order in range(1, min(MOST_STATES, self.directions.shape[0] - self.records[0].ny) + 1):
-            data = self.data(order)
-            split = Split.inside(data.courses(self.stretches))
-            _, run = self.fitted(split.courses, order)
-            errors.append(split.error(None if run is None else point_of(run).trajectories, data.form.feedback))
+            work, model = self.level(order)
+            linear = work.linear(model)
+            errors.append(LOST if linear is None else linear.inside)
         found = next(k for k, one in enumerate(errors, 1) if not any(other.is_better(one) for other in errors[k:]))
         told = ", ".join(f"{100 * error.size:.3g} % for order {k}" for k, error in enumerate(errors, 1))
         values = ", ".join(f"{value / self.singular[0]:.2g}" for value in self.singular[: found + 2])

@@ -22,7 +22,8 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.kernels.arrays import Array
+from unbraid.errors import DataError
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 HORIZON = 15
@@ -34,17 +35,12 @@ LARGEST_POLE = 0.999
 
 
 def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array]:
-    """What spans Γ: directions (f ny, ·) and their singular values, largest first."""
+    """What spans Γ: directions (f ny, ·) and their singular values, largest first. Constants are projected out."""
     future_inputs, past, future = [], [], []
-    total = sum(len(course) for course in courses)
-    for course in courses:
-        y = filled(course)
-        count = len(course) - 2 * horizon + 1
-        if count < 1:
-            continue
-        begins = np.arange(0, count, max(1, -(-total // MOST_COLUMNS)))
-        rows = begins[:, None] + np.arange(horizon)
-        future_inputs.append(course.v[rows + horizon].reshape(len(begins), -1))
+    for course, begins in zip(courses, windows(courses, horizon), strict=True):
+        y, rows = filled(course), begins[:, None] + np.arange(horizon)
+        ones = np.ones((len(begins), 1))
+        future_inputs.append(np.concatenate([course.v[rows + horizon].reshape(len(begins), -1), ones], axis=1))
         past.append(np.concatenate([one[rows].reshape(len(begins), -1) for one in (course.v, y)], axis=1))
         future.append(y[rows + horizon].reshape(len(begins), -1))
     blocks = [np.concatenate(several) for several in (future_inputs, past, future)]
@@ -52,6 +48,19 @@ def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array
     first, second = blocks[0].shape[1], blocks[0].shape[1] + blocks[1].shape[1]
     U, s, _ = np.linalg.svd(R[second:, first:second], full_matrices=False)
     return U, s
+
+
+def windows(courses: Sequence[Course], horizon: int) -> list[IndexArray]:
+    """Where in every course there are two horizons one after another; with few gaps inside, where there are such."""
+    step = max(1, -(-sum(map(len, courses)) // MOST_COLUMNS))
+    every = [np.arange(0, max(len(course) - 2 * horizon + 1, 0), step) for course in courses]
+    if not sum(map(len, every)):
+        raise DataError("The records are too short for a model of states: give longer ones.")
+    good = []
+    for course, begins in zip(courses, every, strict=True):
+        gaps = np.concatenate([[0], np.cumsum(~course.weight.all(axis=1))])
+        good.append(begins[gaps[begins + 2 * horizon] - gaps[begins] <= horizon // 2])
+    return good if sum(map(len, good)) > 2 * horizon * (courses[0].v.shape[1] + courses[0].y.shape[1]) else every
 
 
 def filled(course: Course) -> Array:
@@ -68,7 +77,8 @@ def horizon_for(courses: Sequence[Course], order: int) -> int:
     """So many moments that they tell of an order, and that records have many times as many."""
     longest = max(len(course) for course in courses)
     width = courses[0].v.shape[1] + courses[0].y.shape[1]
-    return int(np.clip(longest // (6 * width), order + 1, max(HORIZON, order + 2)))
+    many = int(np.clip(longest // (6 * width), order + 1, max(HORIZON, order + 2)))
+    return max(2, min(many, longest // 4))
 
 
 def linear_model(courses: Sequence[Course], directions: Array, order: int) -> Candidate:
@@ -76,7 +86,7 @@ def linear_model(courses: Sequence[Course], directions: Array, order: int) -> Ca
     ny, nu = courses[0].y.shape[1], courses[0].v.shape[1]
     gamma = directions[:, :order]
     C = gamma[:ny]
-    A: Array = np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0]
+    A = np.asarray(np.linalg.lstsq(gamma[:-ny], gamma[ny:], rcond=None)[0], dtype=np.float64)
     radius = np.abs(np.linalg.eigvals(A)).max()
     if radius > LARGEST_POLE:
         A = A * (LARGEST_POLE / radius)
@@ -121,11 +131,15 @@ def response(courses: Sequence[Course], A: Array, C: Array) -> tuple[Array, Arra
 
 
 def regressed(courses: Sequence[Course], phis: Sequence[Array]) -> Candidate:
-    """The linear NARX model by least squares one step ahead, at φ (T, mφ) of measured outputs."""
+    """The linear NARX model by least squares one step ahead, at φ (T, mφ) of measured outputs, NaN where unknown."""
     ny = courses[0].y.shape[1]
     phi = np.concatenate([np.column_stack([one, np.ones(len(one))]) for one in phis])
     y = np.concatenate([course.y for course in courses])
     weight = np.concatenate([course.weight for course in courses])
+    known = np.isfinite(phi).all(axis=1)
+    if known.sum() > 2 * phi.shape[1]:  # else zeros stand for what is not known
+        weight = weight * known[:, None]
+    phi = np.nan_to_num(phi)
     L = np.stack([np.linalg.lstsq(phi[w > 0], t[w > 0], rcond=None)[0] for w, t in zip(weight.T, y.T, strict=True)])
     m = phi.shape[1] - 1
     pasts = tuple(course.past for course in courses)

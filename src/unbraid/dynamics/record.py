@@ -76,9 +76,12 @@ class Record:
             raise DataError("y has entries that are infinite: put NaN where an output is not known.")
         if len(inputs) != len(outputs):
             raise DataError(
-                f"u and y must have one row a moment each, got {counted(len(inputs), 'row')} of u and {len(outputs)} of y."
+                f"u and y must have one row a moment each, got {counted(len(inputs), 'row')} of u and "
+                f"{len(outputs)} of y."
             )
         check_whole("burn_in", burn_in, 0)
+        if burn_in >= len(inputs):
+            raise SettingError(f"burn_in={burn_in}, but there are only {len(inputs)} samples, of which some must count.")
         if period is not None:
             check_whole("period", period, 2)
         if not np.isfinite(outputs[burn_in:]).any(axis=0).all():
@@ -161,12 +164,13 @@ def sampling_time(dt: float | None, t: npt.ArrayLike | None, T: int) -> float:
         raise DataError(f"t must be ({T},), one moment a sample, got shape {moments.shape}.")
     step = (moments[-1] - moments[0]) / (T - 1)
     off = np.abs(moments - moments[0] - step * np.arange(T)).max()
-    if not step > 0.0 or not off <= UNEVEN * step + 1e-9 * np.abs(moments).max() or np.diff(moments).min() <= 0.0:
+    if not step > 0.0 or not off <= UNEVEN * step + 4.0 * np.spacing(np.abs(moments).max()) or np.diff(moments).min() <= 0.0:
         worst = int(np.argmax(np.abs(np.diff(moments) - step)))
         raise DataError(
-            f"t must be even, and it is not: from sample {worst} to the next it is {moments[worst + 1] - moments[worst]:.4g}, and "
-            f"{step:.4g} on average. Resample u and y to an even grid first (scipy.interpolate.make_interp_spline), or "
-            "give the even stretches as several records; where single samples are missing, put them in with NaN in y."
+            f"t must be even, and it is not: from sample {worst} to the next it is "
+            f"{moments[worst + 1] - moments[worst]:.4g}, and {step:.4g} on average. Resample u and y to an even grid "
+            "first (scipy.interpolate.make_interp_spline), or give the even stretches as several records; where single "
+            "samples are missing, put them in with NaN in y."
         )
     return float(step)
 
@@ -204,8 +208,7 @@ def averaged(record: Record) -> Record:
         )
     with np.errstate(all="ignore"):
         mean = np.nansum(y, axis=0) / np.sum(~np.isnan(y), axis=0)  # a moment that no period knows stays unknown
-    two = replace_signals(record, np.tile(u.mean(axis=0), (2, 1)), np.tile(mean, (2, 1)), burn_in=P)
-    return two
+    return replace_signals(record, np.tile(u.mean(axis=0), (2, 1)), np.tile(mean, (2, 1)), burn_in=P)
 
 
 def whole_periods(record: Record) -> tuple[Array, Array]:
@@ -228,7 +231,11 @@ def noise_between_periods(record: Record) -> Array | None:
     _, y = whole_periods(record)
     if len(y) < 2:
         return None
-    return np.asarray(np.sqrt(np.nanmean(np.nanvar(y, axis=0, ddof=1), axis=0)))
+    known = ~np.isnan(y)
+    count = known.sum(axis=0)
+    mean = np.where(known, y, 0.0).sum(axis=0) / np.maximum(count, 1)
+    squares, freedom = np.where(known, (y - mean) ** 2, 0.0).sum(axis=(0, 1)), np.maximum(count - 1, 0).sum(axis=0)
+    return np.asarray(np.sqrt(squares / freedom)) if freedom.all() else None
 
 
 def replace_signals(record: Record, u: Array, y: Array, burn_in: int) -> Record:

@@ -84,8 +84,8 @@ def check_enough(records: Sequence[Record], unknowns: int) -> None:
     known = sum(int(np.isfinite(record.y[record.burn_in :]).sum()) for record in records)
     if known < 2 * unknowns:
         raise DataError(
-            f"The records have {known} known outputs that count, too few for a model of some {unknowns} unknowns: lower the "
-            "order or the rank, or give longer records."
+            f"The records have {known} known outputs that count, too few for a model of some {unknowns} unknowns: "
+            "lower the order or the rank, or give longer records."
         )
 
 

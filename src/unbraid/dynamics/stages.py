@@ -11,7 +11,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
-from unbraid.dynamics.choosing import AS_GOOD, FEW, HeldOutError, Split, some_stretches
+from unbraid.dynamics.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined, some_stretches
 from unbraid.dynamics.continuation import REACHES, follow_courses, with_reach
 from unbraid.dynamics.finishing import in_user_units, normalised, scaled_states
 from unbraid.dynamics.fit import DynamicFit, error_of, simulation_error
@@ -35,6 +35,8 @@ SOME, FEW_SAMPLES = 4096, 1500
 """Samples that all but the last steps are made on, at most; and those that starts are drawn with."""
 LADDER_STEPS = 25
 """Steps in each basis that is tried."""
+FEW_STEPS = 10
+"""Steps of a linear model on a part of the samples."""
 DRAWN = 8
 """How many times as many starts are drawn as take part in a race."""
 
@@ -108,12 +110,24 @@ class Identification:
         """What all fits have in common."""
         return Fitting(self.data.form.feedback, self.request.constraints, self.request.max_seconds)
 
-    def linear(self, model: Candidate, split: Split) -> Fitted | None:
+    def linear(self, model: Candidate) -> Fitted | None:
         """The linear model, as what branches are compared with; None where it cannot be simulated."""
-        point = self.fitting.solver(split.courses, None, 0).point(model)
+        courses = self.data.courses(self.data.stretches())
+        point = self.fitting.solver(courses, None, 0).point(self.onto(courses, model))
         if point is None:
             return None
-        return Fitted(self.data.form, point, None, split.error(point.trajectories, self.data.form.feedback))
+        errors = []
+        for split in Split.inside(courses):
+            solver = self.fitting.solver(split.courses, None, 0)
+            errors.append(split.error(self.improved(solver, point).trajectories, solver.feedback))
+        return Fitted(self.data.form, point, None, joined(errors))
+
+    def improved(self, solver: SimulationSteps, point: Point) -> Point:
+        """A point after some steps on other courses, without telling anybody."""
+        there = solver.point(point.model, [one.fed(solver.feedback) for one in point.trajectories]) or point
+        for _ in range(FEW_STEPS):
+            there = solver.advance(there)
+        return there
 
     def fit_branches(
         self, session: Session, linear: Candidate, rank: int, bases: Sequence[Basis], fewer: Candidate | None = None
@@ -122,72 +136,89 @@ class Identification:
 
         Some starts are beside a model of `fewer` branches, where there is one.
         """
-        split = Split.inside(self.data.courses(self.data.stretches()))
-        solver = self.fitting.solver(split.courses, CUBIC, rank)
+        courses = self.data.courses(self.data.stretches())
+        solver = self.fitting.solver(courses, CUBIC, rank)
         begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
-        moved = [self.onto(solver, model) for model in begins]
-        runs = race(session.part(0.0, 0.5), self.fitting, solver, moved, "search")
+        runs = race(
+            session.part(0.0, 0.5), self.fitting, solver, [self.onto(courses, model) for model in begins], "search"
+        )
         if not runs:
             return None
-        best, cut = point_of(runs[0]), next((run.status for run in runs if run.status in CUTS), None)
+        cut = next((run.status for run in runs if run.status in CUTS), None)
         starts = tuple(run.objective for run in runs)
-        tried = [min(self.ways_to_go_on(best, solver, split), key=lambda one: one.inside.size)]
+        return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut)._replace(starts=starts)
+
+    def choose_basis(self, session: Session, point: Point, bases: Sequence[Basis], cut: Status | None) -> Fitted:
+        """A point on all stretches, in the basis that does best on what is held out, and the way to go on that does."""
+        tried = [Fitted(self.data.form, point, CUBIC, LOST, cut=cut)]
         for k, basis in enumerate(bases):
             if cut is None:
-                part = session.part(0.5 + 0.3 * k / len(bases), 0.5 + 0.3 * (k + 1) / len(bases))
-                one = self.in_basis(part, self.fitting.solver(split.courses, basis, rank), best, split)
-                if one is not None:
-                    tried.append(one)
-                    cut = one.cut
+                one = self.judged(session.part(0.8 * k / len(bases), 0.8 * (k + 1) / len(bases)), point, basis)
+                tried.append(one)
+                cut = one.cut
         tried = tried[1:] or tried
         good = min(one.inside.size for one in tried)
-        among = [one._replace(starts=starts, cut=cut) for one in tried if one.inside.size <= AS_GOOD * good] or tried
-        return among[0] if cut is not None or bases == FEW else self.best_beyond(session.part(0.8, 0.85), among)
+        among = [one._replace(cut=cut) for one in tried if one.inside.size <= AS_GOOD * good] or tried
+        return among[0] if cut is not None or bases == FEW else self.best_beyond(session.part(0.8, 1.0), among)
 
-    def in_basis(self, session: Session, solver: SimulationSteps, point: Point, split: Split) -> Fitted | None:
-        """A point taken on in another basis, or on other courses; None where it cannot be simulated there."""
+    def judged(self, session: Session, point: Point, basis: Basis) -> Fitted:
+        """A point taken on in a basis, without the quarters that are held out: its error there, and how it goes on."""
+        ways: dict[float, list[HeldOutError]] = {}
+        cut: Status | None = None
+        splits = Split.inside(self.data.courses(self.data.stretches()))
+        for k, split in enumerate(splits):
+            part = session.part(k / len(splits), (k + 1) / len(splits))
+            errors, cut = self.errors_without(part, split, point, basis)
+            for reach, error in errors.items():
+                ways.setdefault(reach, []).append(error)
+            if cut is not None:
+                break
+        reach, error = min(((reach, joined(several)) for reach, several in ways.items()), key=lambda way: way[1].size)
+        return Fitted(self.data.form, point, basis, error, cut=cut, reach=reach)
+
+    def errors_without(
+        self, session: Session, split: Split, point: Point, basis: Basis
+    ) -> tuple[dict[float, HeldOutError], Status | None]:
+        """The errors on what is held out of a point that is taken on without it, by how far branches go on."""
+        rank = point.model.rank
+        solver = self.fitting.solver(split.courses, basis, rank)
+        ways = REACHES[self.request.continuation] if basis.continued_degree > 1 else REACHES["linear"]
         begin = solver.in_basis(point.model, point.trajectories)
         there = solver.point(begin, [one.fed(solver.feedback) for one in point.trajectories]) or solver.point(begin)
         if there is None:
-            return None
+            return dict.fromkeys(ways, LOST), None
         (run,) = drive(session, solver, [there], self.fitting.stopping(LADDER_STEPS), ProgressSpan("polish"))
-        found, cut = point_of(run), run.status if run.status in CUTS else None
-        return min(self.ways_to_go_on(found, solver, split), key=lambda one: one.inside.size)._replace(cut=cut)
-
-    def ways_to_go_on(self, point: Point, solver: SimulationSteps, split: Split) -> list[Fitted]:
-        """A point with each way for its branches to go on, and its error then on what is held out."""
-        assert solver.basis is not None
-        ways = REACHES[self.request.continuation] if solver.basis.continued_degree > 1 else REACHES["linear"]
-        result = []
+        model, errors = point_of(run).model, {}
         for reach in ways:
-            function = with_reach(point.model, solver.basis, reach)
-            error = split.error(follow_courses(function, solver.feedback, solver.courses, point.model), solver.feedback)
-            result.append(Fitted(self.data.form, point, solver.basis, error, reach=reach))
-        return result
+            function = with_reach(model, basis, reach)
+            course = follow_courses(function, solver.feedback, solver.courses, model)
+            errors[reach] = split.error(course, solver.feedback)
+        return errors, run.status if run.status in CUTS else None
 
     def best_beyond(self, session: Session, among: Sequence[Fitted]) -> Fitted:
         """Of some that are equally good inside, the one that goes on best, and how; the first of equals."""
         if len(among) == 1 and len(REACHES[self.request.continuation]) == 1:
-            return among[0]._replace(reach=REACHES[self.request.continuation][0])
+            return among[0]
         split = Split.beyond(self.data.courses(self.data.stretches()))
         found: list[Fitted] = []
         for k, one in enumerate(among):
+            assert one.basis is not None
             part = session.part(k / len(among), (k + 1) / len(among))
-            solver = self.fitting.solver(split.courses, one.basis, one.rank)
-            again = self.in_basis(part, solver, one.point, split)
-            for way in [] if again is None else self.ways_to_go_on(again.point, solver, split):
-                found.append(one._replace(beyond=way.inside.size, reach=way.reach))
-        least = min((one.beyond for one in found), default=np.inf)
+            errors, cut = self.errors_without(part, split, one.point, one.basis)
+            found += [one._replace(beyond=error.size, reach=reach, cut=cut) for reach, error in errors.items()]
+            if cut is not None:
+                break
+        least = min(one.beyond for one in found)
         return next((one for one in found if one.beyond <= 1.01 * least), among[0])
 
     def begins(
         self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
     ) -> list[Candidate]:
-        """Models to start from: of many random branches beside the linear model, or one of fewer, the most promising."""
+        """Models to start from: random branches beside the linear model, or one of fewer; half of them promise most."""
         courses = self.data.courses(self.data.stretches(FEW_SAMPLES))
         solver, result = self.fitting.solver(courses, CUBIC, rank), []
         for base, count in begin_counts(self.request.starts, linear, fewer):
-            model = self.onto(solver, base)
+            model = self.onto(courses, base)
             trajectories = solver.simulate(model)
             if trajectories is None:
                 continue
@@ -195,12 +226,12 @@ class Identification:
                 projection = Projection.onto(self.request.constraints[: model.rank])
                 model = replace(solver, projection=projection).in_basis(model, trajectories)
             drawn = [with_branches(model, trajectories, solver, rng) for _ in range(DRAWN * count)]
-            result += promising(solver, drawn, count)
+            result += drawn[: count // 2] + promising(solver, drawn[count // 2 :], count - count // 2)
         return result
 
-    def onto(self, solver: SimulationSteps, model: Candidate) -> Candidate:
-        """The model with the first guesses at the pasts of a solver's courses."""
-        return model.with_pasts(tuple(course.past for course in solver.courses))
+    def onto(self, courses: Sequence[Course], model: Candidate) -> Candidate:
+        """The model with the first guesses at the pasts of courses."""
+        return model.with_pasts(tuple(course.past for course in courses))
 
     def finish(self, session: Session, found: Fitted, linear: Candidate, began: float, raw: Any) -> DynamicFit:
         """The last steps, on all records, and the result in the user's units."""
@@ -230,7 +261,7 @@ class Identification:
 
     def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run]:
         """A model of some stretches, fitted to all courses."""
-        point = solver.point(self.onto(solver, model))
+        point = solver.point(self.onto(solver.courses, model))
         if point is not None:
             point = solver.placed_anew(point)
         if point is None:
@@ -249,8 +280,8 @@ class Identification:
         return (
             *self.notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "
-            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where outputs were larger "
-            "than all that was fitted to.",
+            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where "
+            "outputs were larger than all that was fitted to.",
         )
 
 

@@ -37,7 +37,8 @@ def duffing(
     --------
     >>> import unbraid as ub
     >>> ub.dynamics.systems.duffing(rng=0)
-    (Record(T=4000 samples, 1 input, 1 output, dt=0.1), StateSpaceModel(order=2, 1 input, 1 output, 1 branch, 18 numbers))
+    (Record(T=4000 samples, 1 input, 1 output, dt=0.1),
+     StateSpaceModel(order=2, 1 input, 1 output, 1 branch, 18 numbers))
     """
     h, c, k = 0.1, 0.3, 1.0
     A = np.array([[1.0 - h * h * k, h - h * h * c], [-h * k, 1.0 - h * c]])
@@ -123,7 +124,7 @@ def observed(
 def low_pass(rng: np.random.Generator, T: int, count: int, band: float) -> Array:
     """Random signals (T, count) of standard deviation one, with frequencies up to a share of the highest there is."""
     spectrum = np.fft.rfft(rng.standard_normal((T, count)), axis=0)
-    spectrum[int(band * len(spectrum)) + 1 :] = 0.0
+    spectrum[max(int(band * len(spectrum)) + 1, 2) :] = 0.0
     signal = np.fft.irfft(spectrum, T, axis=0)
     return np.asarray(signal / signal.std(axis=0))
 

@@ -57,7 +57,7 @@ class PastSearch:
         self.target, self.known = target, np.isfinite(target)
         size = np.sqrt(known_means((target - known_means(target)) ** 2))
         self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
-        self.prior = np.tile(1.0 / model.spread, model.feedback.longest) if model.noise.any() else None
+        self.prior = np.tile(1.0 / model.spread, model.feedback.longest)
         self.spread = model.spread
 
     def error(self, past: Array, near: Trajectory | None) -> tuple[float, Trajectory | None]:
@@ -69,7 +69,7 @@ class PastSearch:
             there = solve_trajectory(self.function, self.feedback, self.v, past, near.fed(self.feedback))
         if there is None:
             return np.inf, None
-        away = 0.0 if self.prior is None else float(np.sum((self.prior * (past - self.guess).ravel()) ** 2))
+        away = float(np.sum((self.prior * (past - self.guess).ravel()) ** 2))
         return float(np.sum(self.residual(there) ** 2)) + away, there
 
     def residual(self, there: Trajectory) -> Array:
@@ -80,10 +80,8 @@ class PastSearch:
     def step(self, past: Array, there: Trajectory) -> Array:
         """A Gauss–Newton step from a past."""
         rows = past_columns(self.function, self.feedback, there) * (self.known * self.weight)
-        D, off = rows.reshape(len(rows), -1).T, self.residual(there).ravel()
-        if self.prior is not None:
-            D = np.concatenate([D, np.diag(self.prior)])
-            off = np.concatenate([off, self.prior * (past - self.guess).ravel()])
+        D = np.concatenate([rows.reshape(len(rows), -1).T, np.diag(self.prior)])
+        off = np.concatenate([self.residual(there).ravel(), self.prior * (past - self.guess).ravel()])
         scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=0), 1e-300))
         return np.asarray(-scale * np.linalg.lstsq(D * scale, off, rcond=1e-8)[0]).reshape(past.shape)
 

@@ -1,6 +1,6 @@
 r"""Levenberg–Marquardt on the simulation error: the solver of dynamic models.
 
-    Σ weight² (ŷ_t - y_t)² → min        over L, W0, W1, bias, the branches' coefficients a, and the past of every course,
+    Σ weight² (ŷ_t - y_t)² → min     over L, W0, W1, bias, the branches' coefficients a, and the past of every course,
 
 ŷ being simulated from the past alone. A step minimises ½ δᵀ (N + μ diag N) δ - descentᵀ δ with the pasts eliminated,
 over all δ or, where branches are constrained, over those that lead to points of the cone. A step that gains nothing, or

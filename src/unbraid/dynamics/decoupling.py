@@ -1,0 +1,169 @@
+"""From a fitted state-space model with any nonlinearity to one whose nonlinearity is a few curves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbraid.bases import Basis
+from unbraid.bases.constraints import Constraint
+from unbraid.data.problem import Problem
+from unbraid.decouple import decouple as decouple_function
+from unbraid.dynamics.choosing import LOST
+from unbraid.dynamics.continuation import Continuing
+from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.forms import Scales
+from unbraid.dynamics.identify import LinearModels
+from unbraid.dynamics.models.feedback import Feedback
+from unbraid.dynamics.models.function import Outputs
+from unbraid.dynamics.models.state_space import matrix
+from unbraid.dynamics.models.trajectory import walk
+from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.request import Request, open_session
+from unbraid.dynamics.search import CUBIC
+from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.kernels.arrays import Array, spread_out
+from unbraid.results.branch import FittedBranch
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import StrPath
+from unbraid.runtime.progress import Callback
+
+POINTS = 500
+"""Points of the trajectory at which f is evaluated, with its Jacobian, at most."""
+
+
+def decouple(
+    A: npt.ArrayLike,
+    B: npt.ArrayLike,
+    C: npt.ArrayLike,
+    D: npt.ArrayLike,
+    f: Callable[..., Any],
+    records: Record | Sequence[Record],
+    rank: int,
+    *,
+    basis: Basis | None = None,
+    constraint: Constraint | Sequence[Constraint | None] | None = None,
+    continuation: Continuing = "auto",
+    starts: int = 8,
+    rng: int | np.random.Generator | None = 0,
+    callback: Callback | None = None,
+    checkpoint: StrPath | None = None,
+    max_seconds: float | None = None,
+) -> DynamicFit:
+    """Replace the nonlinearity of a state-space model x⁺ = A x + B u + f_x(x, u), y = C x + D u + f_y(x, u) by curves.
+
+    Along the trajectory of the given model, f = [f_x; f_y] and its Jacobians are decoupled (`ub.decouple`), and all is
+    then fitted to the simulation error over the records. That is what papers do to polynomial models (PNLSS).
+
+    Parameters
+    ----------
+    A, B, C, D
+        The linear part, (nx, nx), (nx, nu), (ny, nx), (ny, nu).
+    f
+        A function of points [x; u], (S, nx + nu) or one of them, that gives [f_x; f_y], (S, nx + ny): of NumPy, PyTorch
+        or JAX, as `Problem.from_function` takes it.
+    records
+        One `Record`, or several.
+    rank
+        How many branches.
+    basis, constraint, continuation, starts, rng, callback, checkpoint, max_seconds
+        As of `state_space`; `starts` are those of the decoupling.
+
+    Returns
+    -------
+    DynamicFit
+
+    Examples
+    --------
+    >>> import numpy as np, unbraid as ub
+    >>> record, truth = ub.dynamics.systems.duffing(T=1000, rng=0)
+    >>> f = lambda p: np.stack([-0.01 * p[:, 0] ** 3, -0.1 * p[:, 0] ** 3, 0.0 * p[:, 0]], axis=1)
+    >>> fit = ub.dynamics.decouple(truth.A, truth.B, truth.C, truth.D, f, record, rank=1, basis=ub.Polynomial(3))
+    >>> bool(fit.simulation_error.percent[0] < 1.1)
+    True
+    """
+    used = as_records(records)
+    check_whole("rank", rank, 1)
+    request = Request(rank, basis, constraint, continuation, starts, max_seconds)
+    parts = [matrix(name, one) for name, one in zip("ABCD", (A, B, C, D), strict=True)]
+    given = GivenModel(np.block([[parts[0], parts[1]], [parts[2], parts[3]]]), f, len(parts[0]))
+    nx, nu, ny = len(parts[0]), used[0].nu, used[0].ny
+    if given.L.shape != (nx + ny, nx + nu):
+        raise DataError(f"A, B, C, D must belong to {nu} inputs and {ny} outputs, as the records do.")
+    began = time.perf_counter()
+    settings = {"kind": "decouple", "L": given.L, **vars(request)}
+    with open_session(used, settings, rng, callback, checkpoint) as session:
+        phi = session.journal.unit(lambda: given.points(used))
+        problem = Problem.from_function(f, phi)
+        static = decouple_function(problem, rank, basis=CUBIC, constraint=constraint, starts=starts, rng=session.rng)
+        work, linear = LinearModels(session, used, request).level(nx)
+        scales = work.data.form.scales(work.data.units)
+        courses = work.data.courses(work.data.stretches())
+        model = balanced_model(given.L, static.model, scales)
+        solver = work.fitting.solver(courses, CUBIC, rank)
+        point = solver.point(work.onto(courses, model))
+        if point is None:
+            raise DataError("The decoupled model cannot be simulated: raise the rank, or give a constraint.")
+        found = work.choose_basis(session.part(0.3, 0.8), solver.placed_anew(point), request.bases, None)
+        if found.inside is LOST:
+            raise DataError("No decoupled model of this rank can be simulated: raise the rank.")
+        return work.finish(session, found, linear, began, records)
+
+
+@dataclass(frozen=True)
+class GivenModel:
+    """The model that is given: its linear part L = [[A, B], [C, D]], f, and its order."""
+
+    L: Array
+    f: Callable[..., Any]
+    order: int
+
+    def values(self, phi: Array) -> Outputs:
+        """[x⁺; y] at φ = [x; u]."""
+        given = np.asarray(self.f(phi), dtype=np.float64)
+        if given.shape != (len(phi), len(self.L)):
+            given = np.stack([np.asarray(self.f(row), dtype=np.float64).reshape(-1) for row in phi])
+        return Outputs(phi @ self.L.T + given, np.zeros((0, len(phi))))
+
+    def slopes(self, outputs: Outputs, width: int) -> Array:
+        """Nothing: the model is gone through moment by moment."""
+        return np.zeros((len(outputs.f), len(self.L), width))
+
+    def points(self, records: Sequence[Record]) -> Array:
+        """Some points φ of its trajectories from rest, spread evenly."""
+        n, nx = len(self.L), self.order
+        feedback = Feedback(nx, (1,), n - nx, n)
+        every = []
+        for record in records:
+            done = walk(self, feedback, record.u, np.zeros((1, nx)), np.full(nx, 1e100))
+            if len(done.f) < len(record):
+                raise DataError(
+                    f"The given model diverges at sample {len(done.f)} of a record: its nonlinearity cannot be sampled."
+                )
+            every.append(done.phi)
+        phi = np.concatenate(every)
+        return np.asarray(phi[np.sort(spread_out(len(phi), POINTS))])
+
+
+def balanced_model(L: Array, function: DecoupledModel, scales: Scales) -> Candidate:
+    """A model in the user's units, L φ + function(φ), in balanced ones: the inverse of `finishing.in_user_units`."""
+    W0, W1 = function.W0 * scales.scale, function.W1 / scales.f_scale[:, None]
+    shift = function.W0 @ scales.center
+    branches = [branch for branch in function.branches if isinstance(branch, FittedBranch)]
+    if len(branches) < function.rank:
+        raise SettingError("The nonlinearity must have branches in a basis.")
+    moved = [
+        branch.placement.moved(np.array(1.0), np.array(-by)).select(None)
+        for branch, by in zip(branches, shift, strict=True)
+    ]
+    placement = moved[0].joined(moved[1:]) if len(moved) > 1 else moved[0]
+    bias = (function.bias + L @ scales.center - scales.f_center) / scales.f_scale
+    balanced = L * scales.scale / scales.f_scale[:, None]
+    a = np.stack([branch.coordinates for branch in branches])
+    return Candidate(balanced, W0, W1, bias, placement, a, ())
