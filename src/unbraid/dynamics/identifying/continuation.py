@@ -23,8 +23,10 @@ from unbraid.results.model import DecoupledModel
 Continuing = Literal["auto", "linear", "polynomial"]
 FARTHEST = 1.0
 """Lengths of its domain for which a branch goes on as a polynomial, where it does."""
+FAR_OUT = 50.0
+"""Standard deviations of the outputs beyond which a model has left for good."""
 REACHES: dict[str, tuple[float, ...]] = {
-    "auto": (FARTHEST, 0.25, 0.0),
+    "auto": (0.0, 0.25, FARTHEST),
     "linear": (0.0,),
     "polynomial": (FARTHEST,),
 }
@@ -39,6 +41,20 @@ def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunc
         assert basis is not None
         branches.append(FittedBranch(basis, model.placement.select(j), model.a[j], np.full(2, reach)))
     return ModelFunction(model.L, DecoupledModel(model.W0, model.W1, branches, model.bias))
+
+
+def is_steady(function: ModelFunction, feedback: Feedback, courses: Sequence[Course]) -> bool:
+    """Whether a function stays in bounds where inputs come in another order: reversed, and its halves exchanged.
+
+    That asks nothing of outputs, and finds models that follow a record but leave for good on the next one.
+    """
+    for course in courses:
+        rest = np.zeros_like(course.past)
+        for v in (course.v[::-1], np.roll(course.v, len(course) // 2, axis=0)):
+            done = follow(function, feedback, v, rest, np.ones(feedback.fed))
+            if len(done.f) < len(course) or np.abs(done.f[:, -feedback.observed :]).max(initial=0.0) > FAR_OUT:
+                return False
+    return True
 
 
 def follow_courses(

@@ -15,7 +15,7 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
-from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, with_reach
+from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, is_steady, with_reach
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
@@ -176,7 +176,8 @@ class Identification:
         model, errors = point_of(run).model, {}
         for reach in ways:
             function = with_reach(model, basis, reach)
-            course = follow_courses(function, solver.feedback, solver.courses, model)
+            steady = is_steady(function, solver.feedback, solver.courses)
+            course = follow_courses(function, solver.feedback, solver.courses, model) if steady else None
             errors[reach] = split.error(course, solver.feedback)
         return errors, run.status if run.status in CUTS else None
 
