@@ -7,7 +7,7 @@ outputs are larger than all that the branches were fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,14 +17,16 @@ from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.trajectory import Trajectory, follow
 from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 
 Continuing = Literal["auto", "linear", "polynomial"]
 FARTHEST = 1.0
 """Lengths of its domain for which a branch goes on as a polynomial, where it does."""
-FAR_OUT = 50.0
-"""Standard deviations of the outputs beyond which a model has left for good."""
+ROOM, SHUFFLED, ORDERS = 1.0, 16, 5
+"""How far outputs may lie beyond their range, in lengths of it, when inputs come in another order: of so many blocks,
+in so many orders."""
 REACHES: dict[str, tuple[float, ...]] = {
     "auto": (0.0, 0.25, FARTHEST),
     "linear": (0.0,),
@@ -44,17 +46,27 @@ def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunc
 
 
 def is_steady(function: ModelFunction, feedback: Feedback, courses: Sequence[Course]) -> bool:
-    """Whether a function stays in bounds where inputs come in another order: reversed, and its halves exchanged.
+    """Whether outputs stay about where they were measured when the inputs of courses come in another order.
 
-    That asks nothing of outputs, and finds models that follow a record but leave for good on the next one.
+    That needs no other measurements, and finds models that follow their record and leave for good on the next one.
     """
     for course in courses:
-        rest = np.zeros_like(course.past)
-        for v in (course.v[::-1], np.roll(course.v, len(course) // 2, axis=0)):
-            done = follow(function, feedback, v, rest, np.ones(feedback.fed))
-            if len(done.f) < len(course) or np.abs(done.f[:, -feedback.observed :]).max(initial=0.0) > FAR_OUT:
+        low, high = course.y.min(axis=0), course.y.max(axis=0)
+        room = ROOM * (high - low)
+        for v in reordered(course.v):
+            done = follow(function, feedback, v, np.zeros_like(course.past), np.ones(feedback.fed))
+            y = done.f[:, -feedback.observed :]
+            if len(y) < len(course) or not np.all((y >= low - room) & (y <= high + room)):
                 return False
     return True
+
+
+def reordered(v: Array) -> Iterator[Array]:
+    """Signals (T, p) reversed, and in blocks that are shuffled in a few ways, always the same."""
+    yield v[::-1]
+    rng, parts = np.random.default_rng(0), np.array_split(np.arange(len(v)), SHUFFLED)
+    for _ in range(ORDERS):
+        yield v[np.concatenate([parts[k] for k in rng.permutation(len(parts))])]
 
 
 def follow_courses(
