@@ -1,6 +1,6 @@
 """The order of the examples in the gallery; Sphinx-Gallery imports it by name."""
 
-STORY = ("trig", "monotone", "robot_arm", "noisy_data", "surrogate", "network", "own_basis")
+STORY = ("trig", "monotone", "robot_arm", "noisy_data", "surrogate", "duffing", "network", "own_basis")
 
 
 class Order:

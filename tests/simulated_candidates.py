@@ -9,7 +9,7 @@ import numpy as np
 
 import unbraid as ub
 from unbraid.bases import Basis
-from unbraid.dynamics.forms import Form, NarxForm, StateSpaceForm
+from unbraid.dynamics.identifying.forms import Form, NarxForm, StateSpaceForm
 from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.trajectory import walk
 from unbraid.dynamics.simulating.candidate import Candidate

@@ -10,9 +10,18 @@ import pytest
 
 import unbraid as ub
 from simulated_candidates import FORMS, random_candidate, random_courses
-from unbraid.dynamics.choosing import LOST, STRENGTHS, HeldOutError, Split, blocks_of, joined, ladder, some_stretches
-from unbraid.dynamics.climbing import Climb, Level, Size
-from unbraid.dynamics.search import Fitting
+from unbraid.dynamics.identifying.choosing import (
+    LOST,
+    STRENGTHS,
+    HeldOutError,
+    Split,
+    blocks_of,
+    joined,
+    ladder,
+    some_stretches,
+)
+from unbraid.dynamics.identifying.climbing import Climb, Level, Size
+from unbraid.dynamics.identifying.search import Fitting
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 

@@ -8,7 +8,7 @@ import pytest
 from draws import few_or_many
 from dynamic_models import random_state_space, system
 from unbraid.dynamics import Record, StateSpaceModel
-from unbraid.dynamics.gain import cut, find_gain, gain_equations, prediction_error
+from unbraid.dynamics.identifying.gain import cut, find_gain, gain_equations, prediction_error
 from unbraid.kernels.arrays import Array
 
 

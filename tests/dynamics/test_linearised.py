@@ -8,7 +8,7 @@ import pytest
 import unbraid as ub
 from simulated_candidates import FORMS, random_candidate, random_courses, variations, weighted_errors
 from unbraid.bases import Basis
-from unbraid.dynamics.forms import Form
+from unbraid.dynamics.identifying.forms import Form
 from unbraid.dynamics.models import trajectory
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.trajectory import Trajectory, solve_trajectory, walk

@@ -10,11 +10,11 @@ from simulated_candidates import FORMS, random_candidate, random_courses
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
-from unbraid.dynamics.finishing import in_user_units, normalised, scaled_states
-from unbraid.dynamics.forms import Units
+from unbraid.dynamics.identifying.finishing import in_user_units, normalised, scaled_states
+from unbraid.dynamics.identifying.forms import Units
+from unbraid.dynamics.identifying.search import Fitting
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.trajectory import Trajectory
-from unbraid.dynamics.search import Fitting
 from unbraid.dynamics.simulating.candidate import Candidate
 
 

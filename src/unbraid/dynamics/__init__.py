@@ -30,3 +30,7 @@ __all__ = [
     "state_space",
     "systems",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,23 +14,20 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
-from unbraid.dynamics.choosing import LOST
-from unbraid.dynamics.continuation import Continuing
 from unbraid.dynamics.fit import DynamicFit
-from unbraid.dynamics.forms import Scales
-from unbraid.dynamics.identify import LinearModels
+from unbraid.dynamics.identifying.choosing import LOST
+from unbraid.dynamics.identifying.continuation import Continuing
+from unbraid.dynamics.identifying.finishing import balanced_model
+from unbraid.dynamics.identifying.linear_models import LinearModels
+from unbraid.dynamics.identifying.request import Request, open_session
+from unbraid.dynamics.identifying.search import CUBIC
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import Outputs
 from unbraid.dynamics.models.state_space import matrix
 from unbraid.dynamics.models.trajectory import walk
 from unbraid.dynamics.record import Record, as_records
-from unbraid.dynamics.request import Request, open_session
-from unbraid.dynamics.search import CUBIC
-from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.errors import DataError, check_whole
 from unbraid.kernels.arrays import Array, spread_out
-from unbraid.results.branch import FittedBranch
-from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
 
@@ -149,21 +146,3 @@ class GivenModel:
             every.append(done.phi)
         phi = np.concatenate(every)
         return np.asarray(phi[np.sort(spread_out(len(phi), POINTS))])
-
-
-def balanced_model(L: Array, function: DecoupledModel, scales: Scales) -> Candidate:
-    """A model in the user's units, L φ + function(φ), in balanced ones: the inverse of `finishing.in_user_units`."""
-    W0, W1 = function.W0 * scales.scale, function.W1 / scales.f_scale[:, None]
-    shift = function.W0 @ scales.center
-    branches = [branch for branch in function.branches if isinstance(branch, FittedBranch)]
-    if len(branches) < function.rank:
-        raise SettingError("The nonlinearity must have branches in a basis.")
-    moved = [
-        branch.placement.moved(np.array(1.0), np.array(-by)).select(None)
-        for branch, by in zip(branches, shift, strict=True)
-    ]
-    placement = moved[0].joined(moved[1:]) if len(moved) > 1 else moved[0]
-    bias = (function.bias + L @ scales.center - scales.f_center) / scales.f_scale
-    balanced = L * scales.scale / scales.f_scale[:, None]
-    a = np.stack([branch.coordinates for branch in branches])
-    return Candidate(balanced, W0, W1, bias, placement, a, ())

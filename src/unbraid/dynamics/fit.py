@@ -39,6 +39,14 @@ class Run(NamedTuple):
         return left
 
 
+ADVICE = {
+    Status.OUT_OF_SWEEPS: "The last steps still gained a little when their budget was spent: use the model as it is.",
+    Status.OUT_OF_TIME: "The time limit was reached: raise `max_seconds`, or use the model as it is.",
+    Status.FLAT: "Steps gain next to nothing any more: the minimum lies in a flat valley, along which errors hardly differ.",
+}
+"""What ways to end mean here."""
+
+
 @dataclass(frozen=True, repr=False)
 class RecordError:
     """How far a model is off records, output by output; samples that are not known or do not count are left out.
@@ -173,7 +181,7 @@ class DynamicFit:
         if self.starts:
             close = sum(one <= 1.02 * self.starts[0] for one in self.starts)
             lines.append(f"  starts   {len(self.starts)}, {close} within 1 % of the best")
-        lines.append(f"  status   {self.status.name}: {self.status.advice}")
+        lines.append(f"  status   {self.status.name}: {ADVICE.get(self.status, self.status.advice)}")
         lines += [f"  note     {note}" for note in self.notes]
         return "\n".join(lines)
 

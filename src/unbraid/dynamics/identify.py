@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.choosing import FEW, LOST
-from unbraid.dynamics.climbing import MOST_STATES, Climb, Level
-from unbraid.dynamics.continuation import Continuing
 from unbraid.dynamics.fit import DynamicFit
-from unbraid.dynamics.forms import Form, NarxForm, StateSpaceForm, Units
-from unbraid.dynamics.linear import horizon_for, linear_model, observability, regressed
-from unbraid.dynamics.models.feedback import Course
+from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
+from unbraid.dynamics.identifying.continuation import Continuing
+from unbraid.dynamics.identifying.data import Data
+from unbraid.dynamics.identifying.forms import NarxForm, Units
+from unbraid.dynamics.identifying.linear import regressed
+from unbraid.dynamics.identifying.linear_models import LINEAR_STEPS, LinearModels
+from unbraid.dynamics.identifying.request import Auto, Request, check_enough, open_session
+from unbraid.dynamics.identifying.search import Fitting, improve, model_of
+from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records
-from unbraid.dynamics.request import Auto, Request, check_enough, open_session
-from unbraid.dynamics.search import Fitting, improve, model_of
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.dynamics.stages import Data, Fitted, Identification
-from unbraid.errors import DataError, SettingError, check_whole
-from unbraid.fitting.session import Session
-from unbraid.kernels.arrays import Array
+from unbraid.errors import SettingError, check_whole
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
-from unbraid.solvers.iterates import Run
-
-LINEAR_STEPS = 30
-"""Steps on the simulation error of a linear model."""
 
 
 def state_space(
@@ -129,8 +123,8 @@ def narx(
 ) -> DynamicFit:
     """Identify y_t = L φ_t + W1 g(W0 φ_t) + bias from records, φ_t being past outputs and inputs.
 
-    The linear part comes first, by least squares one step ahead; branches begin as `ub.decouple` finds them in what is
-    left of that, and at random; then all is fitted to the simulation error.
+    The linear part comes first, by least squares one step ahead; branches begin as `ub.decouple` finds them in what that
+    leaves of the outputs, and at random directions; then all is fitted to the simulation error.
 
     Parameters
     ----------
@@ -163,92 +157,6 @@ def narx(
         return find_size(session, lambda _: level, request, 1, 1, (), began, records)
 
 
-def find_size(
-    session: Session,
-    level: Callable[[int], Level],
-    request: Request,
-    order: int,
-    orders: int,
-    notes: tuple[str, ...],
-    began: float,
-    raw: object,
-) -> DynamicFit:
-    """The fit of the order and rank that were asked for, or of those that are found from a first order on."""
-    size = order, 0 if request.rank == "auto" else int(request.rank)
-    found: Fitted | None = None
-    if request.rank == "auto" or orders > order:
-        climb = Climb(level, orders, request.most, FEW if len(request.bases) > 1 else request.bases)
-        size = climb.run(session.part(0.0, 0.6), size)
-        found = climb.tried[size]
-        notes = (*notes, climb.told(size, orders > order))
-    work, linear = level(size[0])
-    if size[1] and not (found is not None and found.cut is not None):
-        fewer = None if found is None else found.point.model
-        found = (
-            work.fit_branches(session.part(0.02 if found is None else 0.6, 0.85), linear, size[1], request.bases, fewer)
-            or found
-        )
-    if found is None:
-        found = work.linear(linear)
-    if found is None:
-        raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
-    fit = replace(work, notes=notes).finish(session, found, linear, began, raw)
-    session.tell_of_the_end()
-    return fit
-
-
 def shrunk(model: Candidate) -> Candidate:
     """A linear NARX model without feedback, for where the one of least squares is unstable."""
     return replace(model, L=np.zeros_like(model.L))
-
-
-def measured_phi(form: Form, course: Course) -> Array:
-    """φ (T, mφ) of measured outputs, NaN where they are not known."""
-    known = np.where(course.weight > 0.0, course.y, np.nan)
-    return np.concatenate([form.feedback.gather(known, course.past), course.v], axis=1)
-
-
-class LinearModels:
-    """The best linear state-space models of records, order by order, on some stretches of them."""
-
-    def __init__(self, session: Session, records: tuple[Record, ...], request: Request) -> None:
-        self.session, self.records, self.request = session, records, request
-        self.units = Units.of(records)
-        plain = self.data(1)
-        self.stretches = plain.stretches()
-        courses = plain.courses(self.stretches)
-        self.directions, self.singular = observability(courses, horizon_for(courses, MOST_STATES))
-        self.levels: dict[int, Level] = {}
-
-    def data(self, order: int) -> Data:
-        """The records for a model of an order."""
-        return Data(StateSpaceForm(self.records[0].nu, self.records[0].ny, order), self.units, self.records)
-
-    def level(self, order: int) -> Level:
-        """How models of an order are fitted, and the best linear one."""
-        if order not in self.levels:
-            data = self.data(order)
-            courses = data.courses(self.stretches)
-            model, run = self.fitted(courses, order)
-            self.levels[order] = Identification(data, self.request), model if run is None else model_of(run)
-        return self.levels[order]
-
-    def fitted(self, courses: Sequence[Course], order: int) -> tuple[Candidate, Run | None]:
-        """The linear model of an order by subspaces, and on the simulation error of some courses."""
-        if order > self.directions.shape[0] - self.records[0].ny:
-            raise SettingError(f"order={order} is more than records of this length tell: lower it.")
-        fitting = Fitting(self.data(order).form.feedback, (), self.request.max_seconds)
-        begin = linear_model(courses, self.directions, order)
-        return begin, improve(self.session, fitting, fitting.solver(courses, None, 0), begin, "linear", LINEAR_STEPS)
-
-    def best_order(self) -> tuple[int, tuple[str, ...]]:
-        """The smallest order whose linear model simulates held-out stretches about as well as any, and why."""
-        errors = []
-        for order in range(1, min(MOST_STATES, self.directions.shape[0] - self.records[0].ny) + 1):
-            work, model = self.level(order)
-            linear = work.linear(model)
-            errors.append(LOST if linear is None else linear.inside)
-        found = next(k for k, one in enumerate(errors, 1) if not any(other.is_better(one) for other in errors[k:]))
-        told = ", ".join(f"{100 * error.size:.3g} % for order {k}" for k, error in enumerate(errors, 1))
-        values = ", ".join(f"{value / self.singular[0]:.2g}" for value in self.singular[: found + 2])
-        return found, (f"Linear models, on held-out stretches, are off by {told}; singular values are {values}.",)

@@ -20,8 +20,8 @@ from unbraid.cli.output import MOST_ROWS, json_option, print_table, say, say_doc
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.dynamics import DynamicFit, Record, RecordError
-from unbraid.dynamics.continuation import Continuing
 from unbraid.dynamics.fit import runs_on, simulation_error
+from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.reading import describe_record
 from unbraid.errors import FileError

@@ -8,9 +8,9 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 if TYPE_CHECKING:
     from unbraid.dynamics.models.base import DynamicModel

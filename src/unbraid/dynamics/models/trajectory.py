@@ -1,7 +1,7 @@
 r"""A model's own course: f_t = f(φ_t) for all t at once, by Newton's method on the whole trajectory.
 
 The equations z_t - f(φ_t)[:q] = 0, t = 0 … T - 1, are linearised about a guess, and what is left is a linear recursion
-(`kernels.recursions`), so that a few passes over arrays take the place of a loop over time. Where the model is stable
+(`recursions`), so that a few passes over arrays take the place of a loop over time. Where the model is stable
 about the trajectory they converge as fast as Newton's method does; from one step of a solver to the next, the last
 trajectory is a guess so near that two or three are enough. The solution is that of the recursion in time, up to a
 tolerance, and for `follow` to rounding. Where they do not converge, `walk` goes through time moment by moment, up to
@@ -17,8 +17,8 @@ import numpy as np
 
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 PASSES = 12
 """Newton steps on a trajectory; where it takes more the model is about to leave it."""

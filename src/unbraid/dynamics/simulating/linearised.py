@@ -4,7 +4,7 @@ A change δθ of the unknowns changes f(φ) at a fixed φ by ∂f/∂θ δθ, an
 
     δf_t = ∂f/∂φ(t) δφ_t + ∂f/∂θ(t) δθ,        δφ_t = [δz_{t - l_1}; …; 0].
 
-The first q rows are a linear recursion over time with one right-hand side for each unknown (`kernels.recursions`); the
+The first q rows are a linear recursion over time with one right-hand side for each unknown (`recursions`); the
 others follow. Unknowns are numbered
 
     L (n, mφ), W1 (n, r), bias (n,), W0 (r, mφ), a (r, K),
@@ -24,10 +24,10 @@ import numpy as np
 from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.function import combined_slopes
 from unbraid.dynamics.models.initial import add_past
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 ENTRIES = 1 << 20
 """Of an array (unknowns, moments, q) in a stretch of time."""

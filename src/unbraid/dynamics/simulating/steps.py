@@ -201,9 +201,9 @@ class SimulationSteps:
         model, equations, mu = now.model, now.equations, now.damping
         diagonal = np.diagonal(equations.N)
         damped = equations.N + np.diag(mu * np.maximum(diagonal, TINY * diagonal.max(initial=0.0)))
-        right, solved = equations.descent.copy(), []
+        right, solved, hold = equations.descent.copy(), [], self.hold_on_pasts(now)
         for past in equations.pasts:
-            own = past.own + np.diag(mu * np.diagonal(past.own) + TINY * max(np.diagonal(past.own).max(), 1e-300))
+            own = past.own + np.diag(mu * np.diagonal(past.own) + hold)
             both = np.linalg.solve(own, np.column_stack([past.mixed.T, past.descent]))
             damped -= past.mixed @ both[:, :-1]
             right -= past.mixed @ both[:, -1]
@@ -219,6 +219,15 @@ class SimulationSteps:
             promised += float(own_delta @ (2.0 * past.descent - past.own @ own_delta - 2.0 * (past.mixed.T @ delta)))
             pasts.append(before + own_delta.reshape(before.shape))
         return self.moved(model, delta, tuple(pasts)), promised
+
+    def hold_on_pasts(self, now: Point) -> Array:
+        """What the square of a past counts beside errors, (longest q,): where these tell nothing of it, it stays.
+
+        The mean squared error over the variance of what is fed back: a past is as likely as any other moment.
+        """
+        z = np.concatenate([one.fed(self.feedback) for one in now.trajectories])
+        error = now.objective / max(count_equations(self.courses), 1.0)
+        return np.tile(max(error, TINY) / np.maximum(z.var(axis=0), 1e-12), self.feedback.longest)
 
     def minimise(self, model: Candidate, A: Array, b: Array) -> Array:
         """The step of least ½ δᵀ A δ - bᵀ δ that keeps coefficients in their cones."""

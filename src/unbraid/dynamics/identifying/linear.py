@@ -21,10 +21,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.dynamics.models.feedback import Course
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 HORIZON = 15
 """Moments in the past and in the future that are compared, at most."""

@@ -12,8 +12,8 @@ import numpy as np
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, per_branch
 from unbraid.data.problem import Problem
-from unbraid.dynamics.choosing import ladder
-from unbraid.dynamics.continuation import Continuing
+from unbraid.dynamics.identifying.choosing import ladder
+from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.record import Record
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
 from unbraid.fitting.checkpoints.checkpoint import journal_at
@@ -69,7 +69,7 @@ class Request:
     @property
     def constraints(self) -> tuple[Constraint | None, ...]:
         """One constraint, or None, for each branch that there may be."""
-        from unbraid.dynamics.search import CUBIC
+        from unbraid.dynamics.identifying.search import CUBIC
 
         return per_branch(self.constraint, self.most, self.basis or CUBIC)
 

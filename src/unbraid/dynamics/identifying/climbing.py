@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unbraid.bases import Basis
 from unbraid.data.checks import counted
-from unbraid.dynamics.choosing import FEW, LOST, HeldOutError
+from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.identifying.choosing import FEW, LOST, HeldOutError
+from unbraid.dynamics.identifying.request import Request
+from unbraid.dynamics.identifying.stages import Fitted, Identification
+from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.dynamics.stages import Fitted, Identification
+from unbraid.errors import DataError
 from unbraid.fitting.session import Session
 
 MOST_STATES = 6
@@ -51,9 +55,16 @@ class Climb:
                 size for size in self.neighbours(here) if self.look_at(session, size).is_better(self.error(here))
             ]
             if not further:
-                return here
+                return self.smallest()
             here = min(further, key=lambda size: self.error(size).size)
         return min(self.tried, key=lambda size: self.error(size).size)
+
+    def smallest(self) -> Size:
+        """The smallest size that was tried and that no other one is clearly better than."""
+        sizes = sorted(self.tried, key=lambda size: (sum(size), size))
+        return next(
+            one for one in sizes if not any(self.error(other).is_better(self.error(one)) for other in self.tried)
+        )
 
     def neighbours(self, here: Size) -> list[Size]:
         """One branch more, one state more; from no branches at all also two."""
@@ -100,3 +111,35 @@ class Climb:
         name = counted(chosen[1], "branch", "branches") if chosen[1] else "no branches"
         size = f"Order {chosen[0]} and {name}" if with_orders else name.capitalize()
         return f"{size}: errors on held-out stretches, in % of the spread, are {', '.join(parts)}."
+
+
+def find_size(
+    session: Session,
+    level: Callable[[int], Level],
+    request: Request,
+    order: int,
+    orders: int,
+    notes: tuple[str, ...],
+    began: float,
+    raw: Record | Sequence[Record],
+) -> DynamicFit:
+    """The fit of the order and rank that were asked for, or of those that are found from a first order on."""
+    size = order, 0 if request.rank == "auto" else int(request.rank)
+    found: Fitted | None = None
+    if request.rank == "auto" or orders > order:
+        climb = Climb(level, orders, request.most, FEW if len(request.bases) > 1 else request.bases)
+        size = climb.run(session.part(0.0, 0.6), size)
+        found = climb.tried[size]
+        notes = (*notes, climb.told(size, orders > order))
+    work, linear = level(size[0])
+    if size[1] and not (found is not None and found.cut is not None):
+        fewer = None if found is None else found.point.model
+        part = session.part(0.02 if found is None else 0.6, 0.85)
+        found = work.fit_branches(part, linear, size[1], request.bases, fewer) or found
+    if found is None:
+        found = work.linear(linear)
+    if found is None:
+        raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
+    fit = replace(work, notes=notes).finish(session, found, linear, began, raw)
+    session.tell_of_the_end()
+    return fit

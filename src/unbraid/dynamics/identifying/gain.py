@@ -8,11 +8,11 @@ import numpy as np
 
 from unbraid.dynamics.models.function import ObserverFunction, Outputs
 from unbraid.dynamics.models.initial import find_past
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.state_space import FIRST, StateSpaceModel
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
 from unbraid.dynamics.record import Record
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 STEPS, MOST = 15, 10_000
 """Steps on K, and samples that it is found from, at most."""

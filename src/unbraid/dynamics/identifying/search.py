@@ -19,9 +19,10 @@ from unbraid.fitting.session import CUTS, ProgressSpan, Session
 from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import ALONE, Stopping
 
-CUBIC = BSpline(df=3, degree=3)
-"""Cubic polynomials, in coordinates that carry constraints: what directions are searched for with."""
-ROUNDS = ((12, 1.0), (12, 0.5), (20, 0.25))
+CUBIC, CURVED = BSpline(df=3, degree=3), BSpline(df=8, degree=3)
+"""What branches begin with: cubic polynomials, in coordinates that carry constraints; and what they race in: splines
+that can follow a saturation, of which cubics tell nothing."""
+ROUNDS = ((20, 1.0), (12, 0.5), (20, 0.25))
 """Steps of each round of a race, and the share of starts that take part in it; at least two."""
 FIRST_WEIGHT = 1e-3
 """Size of the output weights of a new branch: so small that nothing diverges."""

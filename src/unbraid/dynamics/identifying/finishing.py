@@ -17,10 +17,11 @@ import numpy as np
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
-from unbraid.dynamics.forms import Form, StateSpaceForm, Units
+from unbraid.dynamics.identifying.forms import Form, Scales, StateSpaceForm, Units
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
@@ -116,3 +117,21 @@ def in_user_units(
 def numbered(name: str, count: int) -> list[str]:
     """'u', or 'u1', 'u2' and so on."""
     return [name] if count == 1 else [f"{name}{i + 1}" for i in range(count)]
+
+
+def balanced_model(L: Array, function: DecoupledModel, scales: Scales) -> Candidate:
+    """A model in the user's units, L φ + function(φ), in balanced ones: the inverse of `in_user_units`."""
+    W0, W1 = function.W0 * scales.scale, function.W1 / scales.f_scale[:, None]
+    shift = function.W0 @ scales.center
+    branches = [branch for branch in function.branches if isinstance(branch, FittedBranch)]
+    if len(branches) < function.rank:
+        raise SettingError("The nonlinearity must have branches in a basis.")
+    moved = [
+        branch.placement.moved(np.array(1.0), np.array(-by)).select(None)
+        for branch, by in zip(branches, shift, strict=True)
+    ]
+    placement = moved[0].joined(moved[1:]) if len(moved) > 1 else moved[0]
+    bias = (function.bias + L @ scales.center - scales.f_center) / scales.f_scale
+    balanced = L * scales.scale / scales.f_scale[:, None]
+    a = np.stack([branch.coordinates for branch in branches])
+    return Candidate(balanced, W0, W1, bias, placement, a, ())

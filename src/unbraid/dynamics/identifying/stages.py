@@ -5,24 +5,37 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.projection import Projection
-from unbraid.dynamics.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined, some_stretches
-from unbraid.dynamics.continuation import REACHES, follow_courses, with_reach
-from unbraid.dynamics.finishing import in_user_units, normalised, scaled_states
-from unbraid.dynamics.fit import DynamicFit, error_of, simulation_error
-from unbraid.dynamics.forms import Form, NarxForm, Units
-from unbraid.dynamics.gain import find_gain
-from unbraid.dynamics.models.base import DynamicModel, SimulationStatus
+from unbraid.data.problem import Problem
+from unbraid.decouple import decouple
+from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
+from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, with_reach
+from unbraid.dynamics.identifying.data import Data
+from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
+from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
+from unbraid.dynamics.identifying.gain import find_gain
+from unbraid.dynamics.identifying.request import Request
+from unbraid.dynamics.identifying.result import Finished, make_fit, noise_of_periods
+from unbraid.dynamics.identifying.search import (
+    CUBIC,
+    CURVED,
+    POLISH_STEPS,
+    Fitting,
+    drive,
+    point_of,
+    promising,
+    race,
+    with_branches,
+)
 from unbraid.dynamics.models.feedback import Course, count_equations
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.record import Record, noise_between_periods
-from unbraid.dynamics.request import Request
-from unbraid.dynamics.search import CUBIC, POLISH_STEPS, Fitting, drive, point_of, promising, race, with_branches
+from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.errors import DataError
@@ -31,48 +44,16 @@ from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 from unbraid.solvers.iterates import Run
 
-SOME, FEW_SAMPLES = 4096, 1500
-"""Samples that all but the last steps are made on, at most; and those that starts are drawn with."""
+FEW_SAMPLES = 1500
+"""Samples that starts are drawn with, at most."""
 LADDER_STEPS = 25
 """Steps in each basis that is tried."""
+VALUE_STARTS = 4
+"""Starts of a decoupling from values alone."""
 FEW_STEPS = 10
 """Steps of a linear model on a part of the samples."""
 DRAWN = 8
 """How many times as many starts are drawn as take part in a race."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """Records, the form of the model that they are to be given, and their balanced units."""
-
-    form: Form
-    units: Units
-    records: tuple[Record, ...]
-
-    def stretches(self, most: int = SOME) -> list[tuple[int, slice]]:
-        """The stretches to begin with, of so many samples in all."""
-        peaks = [
-            np.nan_to_num(np.abs((one.y - self.units.y_center) / self.units.y_scale)).max(axis=1)
-            for one in self.records
-        ]
-        return some_stretches([len(record) for record in self.records], peaks, most)
-
-    def courses(self, stretches: Sequence[tuple[int, slice]] | None = None) -> tuple[Course, ...]:
-        """Stretches of the records as courses; all of them whole if None."""
-        places = [(k, slice(None)) for k in range(len(self.records))] if stretches is None else stretches
-        return tuple(self.form.course(self.units, self.records[k], some) for k, some in places)
-
-    def signals(self) -> dict[str, Any]:
-        """Sampling time, names, and the input at rest: the mean, or zero where that is among the inputs seen."""
-        u = np.concatenate([record.u for record in self.records])
-        zero = (u.min(axis=0) <= 0.0) & (u.max(axis=0) >= 0.0)
-        first = self.records[0]
-        return {
-            "dt": first.dt,
-            "input_names": first.input_names,
-            "output_names": first.output_names,
-            "rest_input": np.where(zero, 0.0, u.mean(axis=0)),
-        }
 
 
 class Fitted(NamedTuple):
@@ -132,12 +113,12 @@ class Identification:
     def fit_branches(
         self, session: Session, linear: Candidate, rank: int, bases: Sequence[Basis], fewer: Candidate | None = None
     ) -> Fitted | None:
-        """So many branches: starts race with cubics, and the best goes on in each basis; None where nothing came of it.
+        """So many branches: starts race, and the best goes on in each basis; None where nothing came of it.
 
         Some starts are beside a model of `fewer` branches, where there is one.
         """
         courses = self.data.courses(self.data.stretches())
-        solver = self.fitting.solver(courses, CUBIC, rank)
+        solver = self.fitting.solver(courses, self.raced_in(), rank)
         begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
         runs = race(
             session.part(0.0, 0.5), self.fitting, solver, [self.onto(courses, model) for model in begins], "search"
@@ -148,9 +129,13 @@ class Identification:
         starts = tuple(run.objective for run in runs)
         return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut)._replace(starts=starts)
 
+    def raced_in(self) -> Basis:
+        """The basis of a race: no richer than what was asked for."""
+        return CURVED if max(basis.size for basis in self.request.bases) >= CURVED.size else CUBIC
+
     def choose_basis(self, session: Session, point: Point, bases: Sequence[Basis], cut: Status | None) -> Fitted:
         """A point on all stretches, in the basis that does best on what is held out, and the way to go on that does."""
-        tried = [Fitted(self.data.form, point, CUBIC, LOST, cut=cut)]
+        tried = [Fitted(self.data.form, point, self.raced_in(), LOST, cut=cut)]
         for k, basis in enumerate(bases):
             if cut is None:
                 one = self.judged(session.part(0.8 * k / len(bases), 0.8 * (k + 1) / len(bases)), point, basis)
@@ -214,7 +199,7 @@ class Identification:
     def begins(
         self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
     ) -> list[Candidate]:
-        """Models to start from: of random branches beside the linear model, or one of fewer, the most promising."""
+        """Models to start from: random branches beside the linear model, or one of fewer; half of them promise most."""
         courses = self.data.courses(self.data.stretches(FEW_SAMPLES))
         solver, result = self.fitting.solver(courses, CUBIC, rank), []
         for base, count in begin_counts(self.request.starts, linear, fewer):
@@ -226,14 +211,34 @@ class Identification:
                 projection = Projection.onto(self.request.constraints[: model.rank])
                 model = replace(solver, projection=projection).in_basis(model, trajectories)
             drawn = [with_branches(model, trajectories, solver, rng) for _ in range(DRAWN * count)]
-            result += promising(solver, drawn, count)
-        return result
+            result += drawn[: count // 2] + promising(solver, drawn[count // 2 :], count - count // 2)
+        return result + self.begins_from_values(courses, linear, rank, rng)
+
+    def begins_from_values(
+        self, courses: Sequence[Course], linear: Candidate, rank: int, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """A NARX model whose branches `ub.decouple` finds in what the linear one leaves, one step ahead; none else."""
+        if not isinstance(self.data.form, NarxForm):
+            return []
+        phi = np.concatenate([measured_phi(self.data.form, course) for course in courses])
+        left = np.concatenate([course.y for course in courses]) - phi @ linear.L.T - linear.bias
+        known = np.isfinite(phi).all(axis=1) & np.concatenate([course.weight.all(axis=1) for course in courses])
+        if np.count_nonzero(known) < 3 * rank * phi.shape[1]:
+            return []
+        problem = Problem(phi[known], left[known])
+        constraint = self.request.constraints[:rank]
+        fit = decouple(problem, rank, basis=CUBIC, constraint=constraint, starts=VALUE_STARTS, jobs=1, rng=rng)
+        same = Scales(np.zeros(phi.shape[1]), np.ones(phi.shape[1]), np.zeros(left.shape[1]), np.ones(left.shape[1]))
+        found = balanced_model(linear.L, fit.model, same)
+        return [replace(found, bias=found.bias + linear.bias)]
 
     def onto(self, courses: Sequence[Course], model: Candidate) -> Candidate:
         """The model with the first guesses at the pasts of courses."""
         return model.with_pasts(tuple(course.past for course in courses))
 
-    def finish(self, session: Session, found: Fitted, linear: Candidate, began: float, raw: Any) -> DynamicFit:
+    def finish(
+        self, session: Session, found: Fitted, linear: Candidate, began: float, raw: Record | Sequence[Record]
+    ) -> DynamicFit:
         """The last steps, on all records, and the result in the user's units."""
         form, courses = self.data.form, self.data.courses()
         fitting = self.fitting
@@ -257,7 +262,18 @@ class Identification:
         best_linear = in_user_units(form, self.data.units, straight, None, none, np.ones_like(spread), signals)
         if isinstance(user, StateSpaceModel):
             user = user.changed(K=find_gain(user, self.data.records))
-        return make_fit(self, user, best_linear, final, straight, found, run, began, raw)
+        models = Finished(user, final.pasts, best_linear, straight.pasts)
+        status = run.status if found.cut is None else found.cut
+        fit = make_fit(self.data, models, found.basis, self.told(found))
+        return replace(
+            fit,
+            status=status,
+            objectives=run.trace.objective,
+            starts=found.starts,
+            constraints=self.request.constraints[: found.rank],
+            noise=noise_of_periods(raw),
+            seconds=time.perf_counter() - began,
+        )
 
     def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run]:
         """A model of some stretches, fitted to all courses."""
@@ -293,62 +309,7 @@ def begin_counts(starts: int, linear: Candidate, fewer: Candidate | None) -> lis
     return [(linear, starts - starts // 2), (fewer, starts // 2)]
 
 
-def make_fit(
-    work: Identification,
-    model: DynamicModel,
-    linear: DynamicModel,
-    final: Candidate,
-    straight: Candidate,
-    found: Fitted,
-    run: Run,
-    began: float,
-    raw: Any,
-) -> DynamicFit:
-    """The result: errors on all records, in the user's units."""
-    form, units, records = work.data.form, work.data.units, work.data.records
-    scale = units.y_scale if isinstance(form, NarxForm) else 1.0
-    center = units.y_center if isinstance(form, NarxForm) else 0.0
-    lead = form.lead if isinstance(form, NarxForm) else 0
-
-    def simulations(one: DynamicModel, pasts: Sequence[Array]) -> list[Any]:
-        return [
-            one.simulation_from(record.u, past * scale + center, record.y[:lead])
-            for record, past in zip(records, pasts, strict=True)
-        ]
-
-    runs, lines = simulations(model, final.pasts), simulations(linear, straight.pasts)
-    skips = [max(record.burn_in, lead) for record in records]
-    ahead = []
-    for record in records:
-        outputs = model.predicted(record.u, record.y)
-        ahead.append((record, outputs))
-    skip_ahead = [max(skip, 1) for skip in skips]
-    measured = np.concatenate([record.y[skip:] for (record, _), skip in zip(ahead, skip_ahead, strict=True)])
-    predicted = np.concatenate([outputs[skip:] for (_, outputs), skip in zip(ahead, skip_ahead, strict=True)])
-    noise = None
-    given = [raw] if isinstance(raw, Record) else list(raw)
-    levels = [level for level in map(noise_between_periods, given) if level is not None]
-    if levels:
-        noise = np.sqrt(np.mean(np.square(levels), axis=0))
-    notes = work.told(found)
-    status = run.status if found.cut is None else found.cut
-    error = simulation_error(list(zip(records, runs, skips, strict=True)))
-    if error.status is SimulationStatus.DIVERGED:
-        notes = (*notes, "The simulation of the records themselves diverges once branches are continued.")
-    return DynamicFit(
-        model,
-        error,
-        error_of(measured, predicted, np.zeros(len(measured), dtype=bool), SimulationStatus.FINISHED),
-        simulation_error(list(zip(records, lines, skips, strict=True))),
-        tuple(records),
-        tuple(runs),
-        status,
-        run.trace.objective,
-        found.starts,
-        found.basis,
-        work.request.constraints[: model.rank],
-        noise,
-        notes,
-        time.perf_counter() - began,
-        linear,
-    )
+def measured_phi(form: Form, course: Course) -> Array:
+    """φ (T, mφ) of measured outputs, NaN where they are not known."""
+    known = np.where(course.weight > 0.0, course.y, np.nan)
+    return np.concatenate([form.feedback.gather(known, course.past), course.v], axis=1)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.kernels.arrays import Array
-from unbraid.kernels.recursions import recursion_band, solve_recursion
 
 
 def solved_in_a_loop(M: Array, lags: list[int], b: Array) -> Array:
