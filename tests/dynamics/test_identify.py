@@ -110,6 +110,7 @@ def test_a_wild_beginning_does_not_count() -> None:
     np.testing.assert_array_equal(wild.simulation_error.rmse, plain.simulation_error.rmse)
 
 
+@pytest.mark.verify
 def test_order_and_rank_come_with_their_reasons() -> None:
     fit = ub.dynamics.state_space(duffing(300), "auto", "auto", **{**QUICK, "starts": 1})
     assert isinstance(fit.model, StateSpaceModel)
@@ -119,7 +120,7 @@ def test_order_and_rank_come_with_their_reasons() -> None:
 
 
 def test_the_rank_of_a_narx_model_is_found() -> None:
-    fit = ub.dynamics.narx(duffing(300), **LAGS, **{**QUICK, "starts": 1})
+    fit = ub.dynamics.narx(duffing(200), **LAGS, **{**QUICK, "starts": 1})
     assert fit.model.rank >= 1
     assert any("branch" in note and "held-out stretches" in note for note in fit.notes)
     assert fit.simulation_error.percent[0] < 0.5 * fit.linear_error.percent[0]
@@ -232,9 +233,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a continuation that is none": ({"continuation": "cubic"}, "continuation must be one of"),
     "a constraint that is none": ({"constraint": "up"}, "constraint must be"),
     "two constraints for one branch": ({"constraint": [None, ub.Convex()]}, "constraint"),
-    "constraints without a rank": ({"constraint": [ub.Convex()], "rank": "auto"}, 'With rank="auto" give one constraint'),
+    "constraints without a rank": (
+        {"constraint": [ub.Convex()], "rank": "auto"},
+        'With rank="auto" give one constraint',
+    ),
     "polynomials that are constrained": ({"constraint": ub.Convex(), "basis": ub.Polynomial(3)}, "Polynomial"),
     "negative seconds": ({"max_seconds": -1.0}, "max_seconds must be"),
+    "no seconds": ({"max_seconds": 0.0}, "max_seconds must be above 0"),
     "a seed of text": ({"rng": "seven"}, "rng must be"),
     "a callback that is none": ({"callback": 3}, "callback must be"),
     "more unknowns than samples": ({"order": 30, "rank": 5}, "lower the order or the rank, or give longer records"),
@@ -306,11 +311,11 @@ def test_a_fit_tells_what_it_is(narx: bool) -> None:
     fit = duffing_fit(narx)
     text = repr(fit)
     assert isinstance(fit.model, NarxModel if narx else StateSpaceModel)
-    for words in ("Fit of a dynamic model: simulation error", "one step", "the best without branches", "2, ", repr(CUBE)):
+    for words in ("Fit of a dynamic model: simulation error", "one step", "the best without branches", repr(CUBE)):
         assert words in text
     assert fit.status.name in text
     assert list(fit.starts) == sorted(fit.starts)
-    assert len(fit.starts) == 2
+    assert len(fit.starts) >= 2
     assert fit.records[0].u is not None
     assert len(fit.simulations[0].y) == 600
     np.testing.assert_allclose(

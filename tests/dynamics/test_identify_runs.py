@@ -66,21 +66,43 @@ def test_the_share_that_is_done_grows_to_one(name: str) -> None:
 # Ctrl-C and time
 
 
-@every_kind
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.99])
-def test_ctrl_c_returns_the_best_so_far(name: str, share: float) -> None:
-    """Soon: of what would have followed, little does."""
-    whole = Counting()
-    fitted(name, callback=whole)
-    pressed = CtrlC(1 + int(share * whole.calls))
-    fit = fitted(name, callback=pressed)
+class CtrlCAt:
+    """Ctrl-C once, at the first call of a phase from a share of the whole on."""
+
+    def __init__(self, phase: str, share: float = 0.0) -> None:
+        self.phase, self.share, self.waiting = phase, share, True
+
+    def __call__(self, progress: Progress) -> None:
+        if self.waiting and progress.phase == self.phase and progress.share >= self.share and progress.running:
+            self.waiting = False
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["state space", "NARX"])
+@pytest.mark.parametrize("phase", ["search", "polish", "all samples"])
+def test_ctrl_c_returns_the_best_so_far(name: str, phase: str) -> None:
+    fit = fitted(name, callback=CtrlCAt(phase))
     assert fit.status is Status.INTERRUPTED
     assert np.isfinite(fit.simulation_error.rmse).all()
     assert "INTERRUPTED" in repr(fit)
 
 
+@pytest.mark.parametrize("phase", ["search", "polish"])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_ctrl_c_ends_the_search_for_a_rank(phase: str, share: float) -> None:
+    fit = fitted("state space, rank open", callback=CtrlCAt(phase, share))
+    assert fit.status is Status.INTERRUPTED
+    assert np.isfinite(fit.simulation_error.rmse).all()
+
+
+@every_kind
+def test_ctrl_c_while_nothing_is_found_is_passed_on(name: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fitted(name, callback=CtrlCAt("linear"))
+
+
 @pytest.mark.parametrize("name", ["state space", "NARX"])
-@pytest.mark.parametrize("limit", [0.0, 20.5])
+@pytest.mark.parametrize("limit", [0.5, 20.5])
 def test_a_time_limit_ends_the_search(name: str, limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step takes a second by the clock of this test."""
     clock = Clock(monkeypatch)
@@ -99,13 +121,20 @@ def test_a_time_limit_ends_the_search(name: str, limit: float, monkeypatch: pyte
 # Checkpoints
 
 
-@every_kind
-@pytest.mark.parametrize("share", [0.03, 0.3, 0.7, 0.97])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        *(("state space", share) for share in (0.03, 0.3, 0.6, 0.97)),
+        *(("NARX", share) for share in (0.03, 0.5)),
+        *(("state space, rank open", share) for share in (0.2, 0.7)),
+    ],
+)
 @pytest.mark.usefixtures("written_after_each_sweep")
 def test_a_killed_identification_goes_on_to_the_same_model(name: str, share: float, tmp_path: Path) -> None:
     """To the last bit, and without doing again what was done."""
     path, whole, rest = tmp_path / "fit.checkpoint", Counting(), Counting()
     undisturbed = fitted(name, callback=whole)
+    assert undisturbed.status is not Status.INTERRUPTED
     after = max(2, int(share * whole.calls))
     assert killed(lambda callback: fitted(name, callback=callback, checkpoint=path), after)
     again = fitted(name, callback=rest, checkpoint=path)

@@ -9,9 +9,9 @@ import unbraid as ub
 from draws import few_or_many
 from dynamic_models import without_branches
 from unbraid.dynamics import Record, StateSpaceModel
-from unbraid.dynamics.identifying.stages import measured_phi
 from unbraid.dynamics.identifying.forms import NarxForm, StateSpaceForm, Units
 from unbraid.dynamics.identifying.linear import filled, horizon_for, linear_model, observability, regressed
+from unbraid.dynamics.identifying.stages import measured_phi
 from unbraid.dynamics.models.feedback import Course
 from unbraid.kernels.arrays import Array
 

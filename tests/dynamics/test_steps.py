@@ -12,10 +12,10 @@ import unbraid as ub
 from simulated_candidates import FORMS, duffing_records, random_candidate, random_courses, variations
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.identifying.stages import measured_phi
 from unbraid.dynamics.identifying.forms import NarxForm, StateSpaceForm, Units
 from unbraid.dynamics.identifying.linear import horizon_for, linear_model, observability, regressed
 from unbraid.dynamics.identifying.search import CUBIC, Fitting, promising, race, with_branches
+from unbraid.dynamics.identifying.stages import measured_phi
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.fitting.session import Session

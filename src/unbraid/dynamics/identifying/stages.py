@@ -119,7 +119,8 @@ class Identification:
         """
         courses = self.data.courses(self.data.stretches())
         solver = self.fitting.solver(courses, self.raced_in(), rank)
-        begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
+        (rng,) = session.rng.spawn(1)  # the same one, whether or not the journal has what it drew
+        begins = session.journal.unit(lambda: self.begins(rng, linear, fewer, rank))
         runs = race(
             session.part(0.0, 0.5), self.fitting, solver, [self.onto(courses, model) for model in begins], "search"
         )
