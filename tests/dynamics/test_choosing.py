@@ -22,6 +22,7 @@ from unbraid.dynamics.identifying.choosing import (
 )
 from unbraid.dynamics.identifying.climbing import Climb, Level, Size
 from unbraid.dynamics.identifying.search import Fitting
+from unbraid.dynamics.identifying.stages import Fitted
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -134,6 +135,12 @@ def test_better_is_so_in_most_parts() -> None:
     assert everywhere.is_better(before)
 
 
+def test_what_was_cut_short_can_be_compared() -> None:
+    """It has fewer parts."""
+    assert error_of_size(0.5, parts=3).is_better(error_of_size(1.0))
+    assert not error_of_size(1.0).is_better(error_of_size(0.99, parts=3))
+
+
 def test_what_was_lost_is_never_better() -> None:
     assert not LOST.is_better(LOST)
     assert not LOST.is_better(error_of_size(1e9))
@@ -194,8 +201,8 @@ class FakeLevels:
             self.asked.append((order, rank))
             size = self.sizes.get((order, rank))
             cut = Status.INTERRUPTED if (order, rank) == self.cut_at else None
-            point = SimpleNamespace(model=(order, rank))
-            return None if size is None else SimpleNamespace(inside=error_of_size(size), cut=cut, point=point)
+            point: Any = SimpleNamespace(model=(order, rank))
+            return None if size is None else Fitted(FORM, point, None, error_of_size(size), cut=cut)
 
         fake = SimpleNamespace(
             linear=lambda _: found(0),
@@ -248,6 +255,12 @@ def test_what_cannot_be_fitted_is_told_and_left_out() -> None:
 
 
 def test_a_cut_ends_the_way_with_the_best_so_far() -> None:
-    levels = FakeLevels({(1, 0): 1.0, (1, 1): 0.5, (1, 2): 0.4, (1, 3): 0.1}, cut_at=(1, 1))
-    assert climbed(levels, 1, 5, (1, 0))[0] == (1, 1)
-    assert levels.asked == [(1, 0), (1, 1)]
+    """Which tells of the cut, also where it is not what was cut."""
+    for error, best in ((0.5, (1, 1)), (2.0, (1, 0))):
+        levels = FakeLevels({(1, 0): 1.0, (1, 1): error, (1, 2): 0.4, (1, 3): 0.1}, cut_at=(1, 1))
+        size, climb = climbed(levels, 1, 5, (1, 0))
+        assert size == best
+        assert levels.asked == [(1, 0), (1, 1)]
+        found = climb.tried[size]
+        assert found is not None
+        assert found.cut is Status.INTERRUPTED

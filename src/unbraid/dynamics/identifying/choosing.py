@@ -121,6 +121,8 @@ class HeldOutError:
         """Whether it is smaller than another by enough to be worth something, and surely so."""
         if not np.isfinite(self.size) or not np.isfinite(other.size):
             return bool(np.isfinite(self.size))
+        if len(self.squares) != len(other.squares):  # one of them was cut short
+            return self.size < WORTH * other.size
         gains = (np.array(other.squares) - np.array(self.squares)) / max(np.mean(self.counts), 1.0)
         doubt = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
         return bool(self.size < WORTH * other.size and gains.mean() > SURELY * doubt)

@@ -15,6 +15,7 @@ from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import DataError
 from unbraid.fitting.session import Session
+from unbraid.results.outcome import Status
 
 MOST_STATES = 6
 """States that are tried where their number is to be found."""
@@ -54,10 +55,15 @@ class Climb:
             further = [
                 size for size in self.neighbours(here) if self.look_at(session, size).is_better(self.error(here))
             ]
+            if self.is_cut():
+                break
             if not further:
                 return self.smallest()
             here = min(further, key=lambda size: self.error(size).size)
-        return min(self.tried, key=lambda size: self.error(size).size)
+        best = min(self.tried, key=lambda size: self.error(size).size)
+        found = self.tried[best]
+        self.tried[best] = None if found is None else found._replace(cut=self.cut)
+        return best
 
     def smallest(self) -> Size:
         """The smallest size that was tried and that no other one is clearly better than."""
@@ -93,9 +99,14 @@ class Climb:
         found = self.tried.get(size)
         return LOST if found is None else found.inside
 
+    @property
+    def cut(self) -> Status | None:
+        """What cut the work short, Ctrl-C or the time limit; None where nothing did."""
+        return next((found.cut for found in self.tried.values() if found is not None and found.cut is not None), None)
+
     def is_cut(self) -> bool:
-        """Whether Ctrl-C or the time limit cut the work short."""
-        return any(found is not None and found.cut is not None for found in self.tried.values())
+        """Whether something cut the work short."""
+        return self.cut is not None
 
     def told(self, chosen: Size, with_orders: bool) -> str:
         """What was compared, in a sentence."""

@@ -16,6 +16,7 @@ from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
+from unbraid.runtime.interrupts import passing_interrupts_on
 from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import ALONE, Stopping
 
@@ -51,11 +52,12 @@ class Fitting:
 def improve(
     session: Session, fitting: Fitting, solver: SimulationSteps, model: Candidate, phase: str, steps: int = POLISH_STEPS
 ) -> Run | None:
-    """Steps from one model; None where it cannot even be simulated."""
+    """Steps from one model, where nothing is found yet: Ctrl-C is passed on; None where it cannot even be simulated."""
     point = solver.point(model)
     if point is None:
         return None
-    return drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0]
+    with passing_interrupts_on():
+        return drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0]
 
 
 def drive(

@@ -122,7 +122,8 @@ class Identification:
         Some starts are beside a model of `fewer` branches, where there is one.
         """
         courses = self.data.courses(self.data.stretches())
-        begins = session.journal.unit(lambda: self.begins(session.rng, linear, fewer, rank))
+        (rng,) = session.rng.spawn(1)  # the same one, whether or not the journal has what it drew
+        begins = session.journal.unit(lambda: self.begins(rng, linear, fewer, rank))
         moved = [self.onto(courses, model) for model in begins]
         runs = race(session.part(0.0, 0.25), self.fitting, self.fitting.solver(courses, CUBIC, rank), moved, "search")
         if runs and not cut_of(runs) and self.cubics_mislead(courses, linear, point_of(runs[0])):

@@ -1,0 +1,324 @@
+"""Identification: a dynamic model from records, in one call."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unbraid as ub
+from simulated_candidates import duffing_records
+from unbraid.bases.constraints import Constraint
+from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
+from unbraid.errors import UnbraidError
+from unbraid.results.branch import FittedBranch
+
+CUBE = ub.Polynomial(3)
+LAGS: dict[str, Any] = {"input_lags": (0, 1, 2), "output_lags": (1, 2)}
+QUICK: dict[str, Any] = {"basis": CUBE, "continuation": "linear", "starts": 2}
+
+
+def duffing(T: int = 600, noise: float = 0.01, seed: int = 0) -> Record:
+    return duffing_records((T,), noise, seed)[0]
+
+
+def found(records: Record | list[Record], narx: bool = False, **settings: Any) -> DynamicFit:
+    """The fit of the first few starts that come down to the noise: where two of them lead is a matter of luck."""
+    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
+    given: dict[str, Any] = {**QUICK, **(LAGS if narx else {"order": 2}), "rank": 1, **settings}
+    fits = (identify(records, rng=seed, **given) for seed in range(6))
+    return next(fit for fit in fits if fit.simulation_error.percent.max() < 2.0)
+
+
+@cache
+def duffing_fit(narx: bool = False) -> DynamicFit:
+    return found(duffing(), narx)
+
+
+both_kinds = pytest.mark.parametrize("narx", [False, True], ids=["state space", "NARX"])
+
+
+# What is found
+
+
+@both_kinds
+def test_fresh_inputs_are_simulated_to_the_noise(narx: bool) -> None:
+    """One per cent of the outputs is noise."""
+    fit = duffing_fit(narx)
+    assert fit.simulation_error.percent[0] < 1.2
+    assert fit.error_on(duffing(1000, 0.0, seed=50)).percent[0] < 1.0
+    assert fit.error_on(duffing(1000, 0.01, seed=51)).percent[0] < 1.7
+    assert fit.linear_error.percent[0] > 10.0
+
+
+@pytest.mark.verify
+def test_most_draws_are_identified_to_the_noise() -> None:
+    """With the settings that there are where nothing is said."""
+    good = 0
+    for seed in range(10):
+        fit = ub.dynamics.state_space(duffing(1000, seed=3 * seed), rng=seed)
+        good += fit.error_on(duffing(800, 0.0, seed=100 + seed)).percent[0] < 1.5
+    assert good >= 8
+
+
+@pytest.mark.verify
+def test_most_draws_of_two_inputs_and_two_outputs_are_identified_well() -> None:
+    good = 0
+    for seed in range(5):
+        record, truth = ub.dynamics.systems.two_by_two(T=1500, rng=seed)
+        fit = ub.dynamics.state_space(record, 3, 2, basis=ub.BSpline(8), rng=seed)
+        u = ub.dynamics.systems.low_pass(np.random.default_rng(100 + seed), 800, 2, 0.8)
+        good += fit.error_on(Record(u, truth.simulate(u))).percent.max() < 5.0
+    assert good >= 3
+
+
+def test_two_inputs_and_two_outputs() -> None:
+    record, _ = ub.dynamics.systems.two_by_two(T=400, rng=0)
+    fit = ub.dynamics.state_space(record, 3, 2, **{**QUICK, "basis": ub.BSpline(3)})
+    assert fit.model.nonlinearity.W1.shape == (5, 2)
+    assert fit.simulation_error.percent.shape == fit.model.noise.shape == (2,)
+    assert np.all(fit.simulation_error.percent < fit.linear_error.percent)
+
+
+def test_records_of_different_lengths_with_gaps() -> None:
+    records = duffing_records((400, 250, 120))
+    y = records[0].y.copy()
+    y[100:110], y[300] = np.nan, np.nan
+    fit = found([Record(records[0].u, y, records[0].dt), *records[1:]])
+    assert fit.simulation_error.percent[0] < 1.2
+    assert fit.simulation_error.samples == 400 + 250 + 120 - 11
+    assert [len(run.y) for run in fit.simulations] == [400, 250, 120]
+
+
+def test_no_branches_give_the_best_linear_model() -> None:
+    for fit in (ub.dynamics.state_space(duffing(), 2, 0), ub.dynamics.narx(duffing(), 0, **LAGS)):
+        assert fit.model.rank == 0
+        assert fit.basis is None
+        assert fit.simulation_error.percent[0] == pytest.approx(fit.linear_error.percent[0], rel=0.02)
+
+
+def test_a_wild_beginning_does_not_count() -> None:
+    record = duffing(400)
+    y = record.y.copy()
+    y[:100] += 30.0
+    plain, wild = (
+        ub.dynamics.state_space(Record(record.u, one, record.dt, burn_in=100), 2, 1, **QUICK) for one in (record.y, y)
+    )
+    assert wild.simulation_error.samples == 300
+    np.testing.assert_array_equal(wild.simulation_error.rmse, plain.simulation_error.rmse)
+
+
+@pytest.mark.verify
+def test_order_and_rank_come_with_their_reasons() -> None:
+    fit = ub.dynamics.state_space(duffing(300), "auto", "auto", **{**QUICK, "starts": 1})
+    assert isinstance(fit.model, StateSpaceModel)
+    size = f"Order {fit.model.order} and {fit.model.rank} branch"
+    assert any(note.startswith("Linear models, on held-out stretches, are off by") for note in fit.notes)
+    assert any(note.startswith(size) and "errors on held-out stretches" in note for note in fit.notes)
+
+
+def test_the_rank_of_a_narx_model_is_found() -> None:
+    fit = ub.dynamics.narx(duffing(200), **LAGS, **{**QUICK, "starts": 1})
+    assert fit.model.rank >= 1
+    assert any("branch" in note and "held-out stretches" in note for note in fit.notes)
+    assert fit.simulation_error.percent[0] < 0.5 * fit.linear_error.percent[0]
+
+
+# What was asked for
+
+
+def test_the_same_seed_gives_the_same_model() -> None:
+    one, again, other = (ub.dynamics.state_space(duffing(300), 2, 1, rng=seed, **QUICK) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(again.model.function.L, one.model.function.L)
+    np.testing.assert_array_equal(again.simulations[0].y, one.simulations[0].y)
+    assert np.any(other.model.nonlinearity.W0 != one.model.nonlinearity.W0)
+
+
+@pytest.mark.parametrize("basis", [ub.BSpline(7), ub.Polynomial(4), ub.SmoothingSpline(10, degree=3, smoothing=1e-6)])
+def test_branches_are_made_of_the_basis_that_was_given(basis: Any) -> None:
+    fit = found(duffing(300), basis=basis)
+    assert fit.basis == basis
+    (branch,) = fit.model.nonlinearity.branches
+    assert isinstance(branch, FittedBranch)
+    assert branch.basis == basis
+
+
+def test_an_open_smoothing_is_chosen() -> None:
+    fit = found(duffing(300), basis=ub.SmoothingSpline(6, degree=3))
+    assert isinstance(fit.basis, ub.SmoothingSpline)
+    assert fit.basis.smoothing is not None
+
+
+@pytest.mark.parametrize("constraint", [ub.Increasing(), ub.Convex(), ub.NonNegative()])
+def test_constraints_are_certified_and_hold_beyond_the_range(constraint: Constraint) -> None:
+    """Also of a shape that the truth does not have. Beyond the range nothing keeps a branch from becoming negative."""
+    fit = ub.dynamics.state_space(duffing(300), 2, 1, constraint=constraint, basis=ub.BSpline(5), starts=2)
+    (branch,) = fit.model.nonlinearity.branches
+    assert fit.constraints == (constraint,)
+    assert branch.certified(constraint)
+    low, high = branch.domain
+    beyond = 0.0 if constraint.order == 0 else high - low
+    u = np.linspace(low - beyond, high + beyond, 400)
+    shape = np.diff(branch(u), constraint.order)
+    assert shape.min() >= -1e-9 * np.abs(branch(u)).max()
+
+
+def test_each_branch_may_have_its_own_constraint() -> None:
+    constraints = [None, ub.Increasing()]
+    fit = ub.dynamics.state_space(duffing(300), 2, 2, constraint=constraints, basis=ub.BSpline(4), starts=1)
+    assert fit.constraints == (None, ub.Increasing())
+    assert fit.model.nonlinearity.branches[1].certified(ub.Increasing())
+
+
+def curvature_beyond(branch: Any) -> float:
+    """How much a branch bends just beyond its range, beside how much it does inside."""
+    low, high = branch.domain
+    step = 0.05 * (high - low)
+    beyond, inside = high + step * np.arange(1, 4), np.linspace(low, high, 60)
+    return float(np.abs(np.diff(branch(beyond), 2))[0] / np.abs(np.diff(branch(inside), 2)).max())
+
+
+def test_branches_go_on_as_asked() -> None:
+    settings: dict[str, Any] = {"basis": CUBE, "starts": 2}
+    line = ub.dynamics.state_space(duffing(300), 2, 1, continuation="linear", **settings)
+    cube = ub.dynamics.state_space(duffing(300), 2, 1, continuation="polynomial", **settings)
+    assert curvature_beyond(line.model.nonlinearity.branches[0]) < 1e-6
+    assert curvature_beyond(cube.model.nonlinearity.branches[0]) > 0.1
+
+
+def test_names_and_sampling_time_come_along() -> None:
+    plain = duffing(200)
+    record = Record(plain.u, plain.y, 0.25, input_names=["force"], output_names=["position"])
+    fit = ub.dynamics.state_space(record, 2, 1, **QUICK)
+    assert (fit.model.dt, fit.model.input_names, fit.model.output_names) == (0.25, ("force",), ("position",))
+    assert fit.model.nonlinearity.input_names == ("x1", "x2", "force")
+
+
+# Units
+
+
+@both_kinds
+def test_units_do_not_matter(narx: bool) -> None:
+    """Scaled and shifted signals have the same errors in per cent, and the model is in their units."""
+    record = duffing()
+    other = Record(1e4 * record.u + 3e5, 1e-3 * record.y - 7.0, record.dt)
+    fit = found(other, narx)
+    np.testing.assert_allclose(fit.simulation_error.percent, duffing_fit(narx).simulation_error.percent, rtol=0.05)
+    y = fit.model.simulate(other.u, other.y[:40])
+    assert np.sqrt(np.mean((y - other.y)[40:] ** 2)) < 0.02 * other.y.std()
+
+
+def test_inputs_are_not_written_to() -> None:
+    u, y = np.array(duffing(200).u), np.array(duffing(200).y)
+    before = u.copy(), y.copy()
+    for array in (u, y):
+        array.flags.writeable = False
+    ub.dynamics.state_space(Record(u, y), 2, 1, **QUICK)
+    np.testing.assert_array_equal(u, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+# What is refused
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "order 0": ({"order": 0}, "order must be"),
+    "order of text": ({"order": "two"}, "order must be"),
+    "negative rank": ({"rank": -1}, "rank must be"),
+    "rank of text": ({"rank": "many"}, "rank must be"),
+    "no starts": ({"starts": 0}, "starts must be"),
+    "a basis by its name": ({"basis": "spline"}, "basis must be one such as"),
+    "a continuation that is none": ({"continuation": "cubic"}, "continuation must be one of"),
+    "a constraint that is none": ({"constraint": "up"}, "constraint must be"),
+    "two constraints for one branch": ({"constraint": [None, ub.Convex()]}, "constraint"),
+    "constraints without a rank": (
+        {"constraint": [ub.Convex()], "rank": "auto"},
+        'With rank="auto" give one constraint',
+    ),
+    "polynomials that are constrained": ({"constraint": ub.Convex(), "basis": ub.Polynomial(3)}, "Polynomial"),
+    "negative seconds": ({"max_seconds": -1.0}, "max_seconds must be"),
+    "no seconds": ({"max_seconds": 0.0}, "max_seconds must be above 0"),
+    "a seed of text": ({"rng": "seven"}, "rng must be"),
+    "a callback that is none": ({"callback": 3}, "callback must be"),
+    "more unknowns than samples": ({"order": 30, "rank": 5}, "lower the order or the rank, or give longer records"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_settings_are_refused_in_a_sentence(case: str) -> None:
+    settings, words = WRONG[case]
+    with pytest.raises(UnbraidError, match=words) as refused:
+        ub.dynamics.state_space(duffing(200), **{"order": 2, "rank": 1, **settings})
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("lags", "words"),
+    [
+        ({"input_lags": (0,), "output_lags": (0, 1)}, "output_lags must be whole numbers of at least 1"),
+        ({"input_lags": (), "output_lags": (1,)}, "input_lags must be"),
+        ({"input_lags": (0.5,), "output_lags": (1,)}, "input_lags must be"),
+        ({"input_lags": (1, 1), "output_lags": (1,)}, "each once"),
+        ({"input_lags": 2, "output_lags": (1,)}, "input_lags must be"),
+        ({"input_lags": (0,), "output_lags": (150,)}, "too few"),
+    ],
+)
+def test_wrong_lags_are_refused_in_a_sentence(lags: dict[str, Any], words: str) -> None:
+    with pytest.raises(UnbraidError, match=words):
+        ub.dynamics.narx(duffing(200), 1, **lags)
+
+
+# The result
+
+
+@both_kinds
+def test_errors_on_other_records(narx: bool) -> None:
+    fit, fresh = duffing_fit(narx), duffing(500, seed=77)
+    at_rest, found = fit.error_on(fresh, first=0), fit.error_on(fresh)
+    assert (at_rest.samples, found.samples) == (500, 450)
+    assert max(at_rest.percent[0], found.percent[0]) < 2.5
+    several = fit.error_on([fresh, duffing(300, seed=78)])
+    assert several.samples == 450 + 270
+    y = fit.model.simulate(fresh.u, fresh.y[:50])
+    assert found.rmse[0] == pytest.approx(np.sqrt(np.mean((y - fresh.y)[50:] ** 2)))
+
+
+def test_errors_inside_and_outside_the_range_seen_are_told_apart() -> None:
+    fit, fresh = duffing_fit(), duffing(500, seed=77)
+    loud = Record(2.0 * fresh.u, fresh.y, fresh.dt)
+    error = fit.error_on(loud)
+    assert error.status is SimulationStatus.LEFT_RANGE
+    assert 0.0 < error.outside_share < 1.0
+    run = fit.model.run(loud.u, loud.y[:50])
+    off, outside = (run.y - loud.y)[50:], run.outside[50:]
+    assert error.outside[0] == pytest.approx(np.sqrt(np.mean(off[outside] ** 2)))
+    assert error.inside[0] == pytest.approx(np.sqrt(np.mean(off[~outside] ** 2)))
+    assert "outside the range seen" in repr(error)
+
+
+def test_records_of_which_little_is_known_have_an_error_all_the_same() -> None:
+    fit, fresh = duffing_fit(), duffing(200, seed=77)
+    y = fresh.y.copy()
+    y[20:] = np.nan
+    assert fit.error_on(Record(fresh.u, y, fresh.dt)).samples == 0
+    assert np.isnan(fit.error_on(Record(fresh.u, y, fresh.dt)).rmse).all()
+
+
+@both_kinds
+def test_a_fit_tells_what_it_is(narx: bool) -> None:
+    fit = duffing_fit(narx)
+    text = repr(fit)
+    assert isinstance(fit.model, NarxModel if narx else StateSpaceModel)
+    for words in ("Fit of a dynamic model: simulation error", "one step", "the best without branches", repr(CUBE)):
+        assert words in text
+    assert fit.status.name in text
+    assert list(fit.starts) == sorted(fit.starts)
+    assert len(fit.starts) >= 2
+    assert fit.records[0].u is not None
+    assert len(fit.simulations[0].y) == 600
+    np.testing.assert_allclose(
+        fit.simulation_error.rmse,
+        np.sqrt(np.mean((fit.simulations[0].y - fit.records[0].y)[2 * narx :] ** 2, axis=0)),
+    )
