@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -28,9 +29,8 @@ def found(records: Record | list[Record], narx: bool = False, **settings: Any) -
     """The fit of the first few starts that come down to the noise: where two of them lead is a matter of luck."""
     identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
     given: dict[str, Any] = {**QUICK, **(LAGS if narx else {"order": 2}), "rank": 1, **settings}
-    fits = (identify(records, rng=seed, **given) for seed in range(6))
-    good: DynamicFit = next(fit for fit in fits if fit.simulation_error.percent.max() < 2.0)
-    return good
+    fits: Iterator[DynamicFit] = (identify(records, rng=seed, **given) for seed in range(6))
+    return next(fit for fit in fits if fit.simulation_error.percent.max() < 2.0)
 
 
 @cache

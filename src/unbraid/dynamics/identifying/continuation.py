@@ -7,7 +7,7 @@ outputs are larger than all that the branches were fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,14 +17,18 @@ from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.trajectory import Trajectory, follow
 from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 
 Continuing = Literal["auto", "linear", "polynomial"]
 FARTHEST = 1.0
 """Lengths of its domain for which a branch goes on as a polynomial, where it does."""
+ROOM, SHUFFLED, ORDERS = 1.0, 16, 5
+"""How far outputs may lie beyond their range, in lengths of it, when inputs come in another order: of so many blocks,
+in so many orders."""
 REACHES: dict[str, tuple[float, ...]] = {
-    "auto": (FARTHEST, 0.25, 0.0),
+    "auto": (0.0, 0.25, FARTHEST),
     "linear": (0.0,),
     "polynomial": (FARTHEST,),
 }
@@ -39,6 +43,30 @@ def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunc
         assert basis is not None
         branches.append(FittedBranch(basis, model.placement.select(j), model.a[j], np.full(2, reach)))
     return ModelFunction(model.L, DecoupledModel(model.W0, model.W1, branches, model.bias))
+
+
+def is_steady(function: ModelFunction, feedback: Feedback, courses: Sequence[Course]) -> bool:
+    """Whether outputs stay about where they were measured when the inputs of courses come in another order.
+
+    That needs no other measurements, and finds models that follow their record and leave for good on the next one.
+    """
+    for course in courses:
+        low, high = course.y.min(axis=0), course.y.max(axis=0)
+        room = ROOM * (high - low)
+        for v in reordered(course.v):
+            done = follow(function, feedback, v, np.zeros_like(course.past), np.ones(feedback.fed))
+            y = done.f[:, -feedback.observed :]
+            if len(y) < len(course) or not np.all((y >= low - room) & (y <= high + room)):
+                return False
+    return True
+
+
+def reordered(v: Array) -> Iterator[Array]:
+    """Signals (T, p) reversed, and in blocks that are shuffled in a few ways, always the same."""
+    yield v[::-1]
+    rng, parts = np.random.default_rng(0), np.array_split(np.arange(len(v)), SHUFFLED)
+    for _ in range(ORDERS):
+        yield v[np.concatenate([parts[k] for k in rng.permutation(len(parts))])]
 
 
 def follow_courses(

@@ -15,7 +15,7 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
-from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, with_reach
+from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, is_steady, with_reach
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
@@ -39,7 +39,7 @@ from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.errors import DataError
-from unbraid.fitting.session import CUTS, ProgressSpan, Session
+from unbraid.fitting.session import CUTS, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 from unbraid.solvers.iterates import Run
@@ -48,6 +48,8 @@ FEW_SAMPLES = 1500
 """Samples that starts are drawn with, at most."""
 LADDER_STEPS = 25
 """Steps in each basis that is tried."""
+MISLED = 4.0
+"""Where cubics lower the mean square error of a linear model by less than this factor, starts race in splines again."""
 VALUE_STARTS = 4
 """Starts of a decoupling from values alone."""
 FEW_STEPS = 10
@@ -60,7 +62,8 @@ class Fitted(NamedTuple):
     """Branches of one rank, fitted to some stretches.
 
     `inside` and `beyond` are errors on what was held out (`choosing`), NaN where nobody looked; `reach` says how far
-    branches go on as polynomials; `starts` are the objectives that starts came to, `cut` what cut the work short.
+    branches go on as polynomials, `steady` whether outputs stay in bounds when inputs come in another order; `starts`
+    are the objectives that starts came to, `cut` what cut the work short.
     """
 
     form: Form
@@ -71,6 +74,7 @@ class Fitted(NamedTuple):
     starts: tuple[float, ...] = ()
     cut: Status | None = None
     reach: float = 0.0
+    steady: bool = True
 
     @property
     def rank(self) -> int:
@@ -118,25 +122,28 @@ class Identification:
         Some starts are beside a model of `fewer` branches, where there is one.
         """
         courses = self.data.courses(self.data.stretches())
-        solver = self.fitting.solver(courses, self.raced_in(), rank)
         (rng,) = session.rng.spawn(1)  # the same one, whether or not the journal has what it drew
         begins = session.journal.unit(lambda: self.begins(rng, linear, fewer, rank))
-        runs = race(
-            session.part(0.0, 0.5), self.fitting, solver, [self.onto(courses, model) for model in begins], "search"
-        )
+        moved = [self.onto(courses, model) for model in begins]
+        runs = race(session.part(0.0, 0.25), self.fitting, self.fitting.solver(courses, CUBIC, rank), moved, "search")
+        if runs and not cut_of(runs) and self.cubics_mislead(courses, linear, point_of(runs[0])):
+            curved = self.fitting.solver(courses, CURVED, rank)
+            runs = race(session.part(0.25, 0.5), self.fitting, curved, moved, "search") or runs
         if not runs:
             return None
-        cut = next((run.status for run in runs if run.status in CUTS), None)
         starts = tuple(run.objective for run in runs)
-        return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut)._replace(starts=starts)
+        return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut_of(runs))._replace(starts=starts)
 
-    def raced_in(self) -> Basis:
-        """The basis of a race: no richer than what was asked for."""
-        return CURVED if max(basis.size for basis in self.request.bases) >= CURVED.size else CUBIC
+    def cubics_mislead(self, courses: Sequence[Course], linear: Candidate, point: Point) -> bool:
+        """Whether cubics explain so little that a race in them tells little of directions: of a saturation, say."""
+        if max(basis.size for basis in self.request.bases) < CURVED.size:
+            return False
+        straight = self.fitting.solver(courses, None, 0).point(self.onto(courses, linear))
+        return straight is not None and point.objective > straight.objective / MISLED
 
     def choose_basis(self, session: Session, point: Point, bases: Sequence[Basis], cut: Status | None) -> Fitted:
         """A point on all stretches, in the basis that does best on what is held out, and the way to go on that does."""
-        tried = [Fitted(self.data.form, point, self.raced_in(), LOST, cut=cut)]
+        tried = [Fitted(self.data.form, point, CUBIC, LOST, cut=cut)]
         for k, basis in enumerate(bases):
             if cut is None:
                 one = self.judged(session.part(0.8 * k / len(bases), 0.8 * (k + 1) / len(bases)), point, basis)
@@ -177,7 +184,8 @@ class Identification:
         model, errors = point_of(run).model, {}
         for reach in ways:
             function = with_reach(model, basis, reach)
-            course = follow_courses(function, solver.feedback, solver.courses, model)
+            steady = is_steady(function, solver.feedback, solver.courses)
+            course = follow_courses(function, solver.feedback, solver.courses, model) if steady else None
             errors[reach] = split.error(course, solver.feedback)
         return errors, run.status if run.status in CUTS else None
 
@@ -251,6 +259,7 @@ class Identification:
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
+        found = self.steadied(found, final, courses)
         far = np.full((final.rank, 2), found.reach)
         final = normalised(final, phi, self.request.constraints)
         spread = np.maximum(phi[:, : form.feedback.fed].std(axis=0), 1e-12)
@@ -276,6 +285,14 @@ class Identification:
             seconds=time.perf_counter() - began,
         )
 
+    def steadied(self, found: Fitted, final: Candidate, courses: Sequence[Course]) -> Fitted:
+        """What was found, its branches going on in another way where the last steps made it unsteady in its own."""
+        feedback, ways = self.data.form.feedback, REACHES[self.request.continuation]
+        for reach in (found.reach, *(way for way in ways if way != found.reach)):
+            if is_steady(with_reach(final, found.basis, reach), feedback, courses):
+                return found._replace(reach=reach)
+        return found._replace(steady=False)
+
     def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run]:
         """A model of some stretches, fitted to all courses."""
         point = solver.point(self.onto(solver.courses, model))
@@ -292,15 +309,22 @@ class Identification:
 
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""
+        notes = self.notes if found.steady else (*self.notes, UNSTEADY)
         if found.basis is None or not np.isfinite(found.beyond):
-            return self.notes
+            return notes
         beyond = f"as polynomials for {found.reach:g} of their range, then as lines" if found.reach else "as lines"
         return (
-            *self.notes,
+            *notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "
             f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where "
             "outputs were larger than all that was fitted to.",
         )
+
+
+UNSTEADY = (
+    "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
+    "Lower the rank, give a constraint or a smaller basis, or a longer record."
+)
 
 
 def begin_counts(starts: int, linear: Candidate, fewer: Candidate | None) -> list[tuple[Candidate, int]]:
