@@ -56,23 +56,23 @@ def test_fresh_inputs_are_simulated_to_the_noise(narx: bool) -> None:
 
 @pytest.mark.verify
 def test_most_draws_are_identified_to_the_noise() -> None:
-    """With the settings that there are where nothing is said."""
+    """With the basis and the continuation that are chosen where nothing is said."""
     good = 0
-    for seed in range(10):
-        fit = ub.dynamics.state_space(duffing(1000, seed=3 * seed), rng=seed)
+    for seed in range(5):
+        fit = ub.dynamics.state_space(duffing(800, seed=3 * seed), 2, 1, rng=seed)
         good += fit.error_on(duffing(800, 0.0, seed=100 + seed)).percent[0] < 1.5
-    assert good >= 8
+    assert good >= 4
 
 
 @pytest.mark.verify
 def test_most_draws_of_two_inputs_and_two_outputs_are_identified_well() -> None:
     good = 0
-    for seed in range(5):
-        record, truth = ub.dynamics.systems.two_by_two(T=1500, rng=seed)
+    for seed in range(3):
+        record, truth = ub.dynamics.systems.two_by_two(T=1200, rng=seed)
         fit = ub.dynamics.state_space(record, 3, 2, basis=ub.BSpline(8), rng=seed)
         u = ub.dynamics.systems.low_pass(np.random.default_rng(100 + seed), 800, 2, 0.8)
         good += fit.error_on(Record(u, truth.simulate(u))).percent.max() < 5.0
-    assert good >= 3
+    assert good >= 2
 
 
 def test_two_inputs_and_two_outputs() -> None:

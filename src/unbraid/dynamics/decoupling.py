@@ -16,6 +16,7 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import LOST
+from unbraid.dynamics.identifying.climbing import MOST_STATES
 from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.identifying.finishing import balanced_model
 from unbraid.dynamics.identifying.linear_models import LinearModels
@@ -99,7 +100,7 @@ def decouple(
         phi = session.journal.unit(lambda: given.points(used))
         problem = Problem.from_function(f, phi)
         static = decouple_function(problem, rank, basis=CUBIC, constraint=constraint, starts=starts, rng=session.rng)
-        work, linear = LinearModels(session, used, request).level(nx)
+        work, linear = LinearModels(session, used, request, max(nx, MOST_STATES)).level(nx)
         scales = work.data.form.scales(work.data.units)
         courses = work.data.courses(work.data.stretches())
         model = balanced_model(given.L, static.model, scales)

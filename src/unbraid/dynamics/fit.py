@@ -42,7 +42,7 @@ class Run(NamedTuple):
 ADVICE = {
     Status.OUT_OF_SWEEPS: "The last steps still gained a little when their budget was spent: use the model as it is.",
     Status.OUT_OF_TIME: "The time limit was reached: raise `max_seconds`, or use the model as it is.",
-    Status.FLAT: "Steps gain next to nothing any more: the minimum is a flat valley, along which errors hardly differ.",
+    Status.FLAT: "Steps gain next to nothing any more: the minimum lies in a flat valley.",
 }
 """What ways to end mean here."""
 

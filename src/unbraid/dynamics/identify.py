@@ -100,7 +100,7 @@ def state_space(
     with open_session(
         used, {"kind": "state space", "order": order, **vars(request)}, rng, callback, checkpoint
     ) as session:
-        linear = LinearModels(session.part(0.0, 0.02), used, request)
+        linear = LinearModels(session.part(0.0, 0.02), used, request, max(least, MOST_STATES))
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
         return find_size(session, linear.level, request, first, orders, notes, began, records)
@@ -123,8 +123,8 @@ def narx(
 ) -> DynamicFit:
     """Identify y_t = L φ_t + W1 g(W0 φ_t) + bias from records, φ_t being past outputs and inputs.
 
-    The linear part comes first, by least squares one step ahead; branches begin as `ub.decouple` finds them in what
-    that leaves of the outputs, and at random directions; then all is fitted to the simulation error.
+    The linear part comes first, by least squares one step ahead. Branches begin as `ub.decouple` finds them in what is
+    left, and at random directions; then all is fitted to the simulation error.
 
     Parameters
     ----------

@@ -26,13 +26,15 @@ LINEAR_STEPS = 30
 class LinearModels:
     """The best linear state-space models of records, order by order, on some stretches of them."""
 
-    def __init__(self, session: Session, records: tuple[Record, ...], request: Request) -> None:
+    def __init__(
+        self, session: Session, records: tuple[Record, ...], request: Request, most: int = MOST_STATES
+    ) -> None:
         self.session, self.records, self.request = session, records, request
         self.units = Units.of(records)
         plain = self.data(1)
         self.stretches = plain.stretches()
         courses = plain.courses(self.stretches)
-        self.directions, self.singular = observability(courses, horizon_for(courses, MOST_STATES))
+        self.directions, self.singular = observability(courses, horizon_for(courses, most))
         self.levels: dict[int, Level] = {}
 
     def data(self, order: int) -> Data:

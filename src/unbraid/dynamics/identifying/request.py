@@ -57,6 +57,8 @@ class Request:
         check_whole("starts", self.starts, 1)
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, 0.0)
+            if self.max_seconds == 0.0:
+                raise SettingError("max_seconds must be above 0, got 0: use None for no limit.")
         if self.rank == "auto" and isinstance(self.constraint, Sequence):
             raise SettingError('With rank="auto" give one constraint for all branches, or the rank.')
         _ = self.constraints

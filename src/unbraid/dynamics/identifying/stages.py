@@ -253,9 +253,10 @@ class Identification:
         fitting = self.fitting
         solver = fitting.solver(courses, found.basis, found.rank)
         last = session.part(0.85, 1.0)
-        point, run = self.onto_all(last, solver, found.point.model)
+        steps = POLISH_STEPS if found.cut is None else 1  # who is in a hurry gets the model on all records as it is
+        point, run = self.onto_all(last, solver, found.point.model, steps)
         plain = fitting.solver(courses, None, 0)
-        straight = self.onto_all(last, plain, linear)[0].model
+        straight = self.onto_all(last, plain, linear, steps)[0].model
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
@@ -293,8 +294,8 @@ class Identification:
                 return found._replace(reach=reach)
         return found._replace(steady=False)
 
-    def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate) -> tuple[Point, Run]:
-        """A model of some stretches, fitted to all courses."""
+    def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate, steps: int) -> tuple[Point, Run]:
+        """A model of some stretches, fitted to all courses by so many steps at most."""
         point = solver.point(self.onto(solver.courses, model))
         if point is not None:
             point = solver.placed_anew(point)
@@ -303,7 +304,7 @@ class Identification:
                 "The model that was found on some stretches of the records diverges on all of them: lower the rank, or "
                 "give a constraint."
             )
-        (run,) = drive(session, solver, [point], self.fitting.stopping(POLISH_STEPS), ProgressSpan("all samples"))
+        (run,) = drive(session, solver, [point], self.fitting.stopping(steps), ProgressSpan("all samples"))
         found = point_of(run)
         return solver.placed_anew(found) if solver.has_left(found) else found, run
 
