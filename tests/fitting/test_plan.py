@@ -68,7 +68,7 @@ def test_a_fit_takes_no_more_than_planned_and_not_much_less(name: str, monkeypat
     peak = peak_of(
         lambda: ub.decouple(problem, sizes.rank, basis=basis, method=used, starts=4, rng=0, compress=compress)
     )
-    assert peak <= plan(sizes).peak <= 3.0 * peak
+    assert peak <= plan(sizes).peak <= 3.5 * peak
 
 
 def test_compression_takes_no_more_than_planned() -> None:
