@@ -9,23 +9,24 @@ import pytest
 
 import unbraid as ub
 from two_branches import SETTINGS, fitted, samples
+from unbraid.inference import tangent
 from unbraid.inference.neighbourhood import Neighbourhood
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_rows_are_the_derivatives_of_the_moved_model(settings: dict[str, Any]) -> None:
     fit, around = fitted(samples("both"), **settings)
-    tangent, rng = around.tangent, np.random.default_rng(0)
+    moving, rng = around.tangent, np.random.default_rng(0)
     low, high = around.problem.X.min(axis=0), around.problem.X.max(axis=0)
     X = rng.uniform(1.2 * low - 0.2 * high, 1.2 * high - 0.2 * low, (40, 3))  # also outside
     size = 1.0 / np.sqrt(np.maximum(np.diagonal(around.data_matrix), 1e-12))
-    for k in range(0, tangent.size, 3):
-        step = np.zeros(tangent.size)
+    for k in range(0, moving.size, 3):
+        step = np.zeros(moving.size)
         step[k] = 1e-5 * size[k]
-        ahead, back = tangent.moved(step), tangent.moved(-step)
+        ahead, back = moving.moved(step), moving.moved(-step)
         for rows, exact in (
-            (tangent.values(X)[..., k], (ahead(X) - back(X)) / (2e-5 * size[k])),
-            (tangent.slopes(X)[..., k], (ahead.jacobian(X) - back.jacobian(X)) / (2e-5 * size[k])),
+            (moving.values(X)[..., k], (ahead(X) - back(X)) / (2e-5 * size[k])),
+            (moving.slopes(X)[..., k], (ahead.jacobian(X) - back.jacobian(X)) / (2e-5 * size[k])),
         ):
             scale = np.abs(rows).max() + 1e-3 * np.abs(fit.model(X)).max() / size[k]
             off = np.abs(rows - exact).reshape(len(X), -1).max(axis=1) / scale
@@ -41,6 +42,15 @@ def test_the_matrix_from_sums_is_that_of_the_rows(kind: str, weights: bool, sett
     size = np.sqrt(np.maximum(np.sum(A**2, axis=0), 1e-300))
     off = (around.data_matrix - A.T @ A) / size[:, None] / size
     assert np.abs(off).max() < 1e-8
+
+
+def test_means_over_samples_are_those_of_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, around = fitted(samples("both"))
+    X, weights = around.problem.X, np.random.default_rng(0).dirichlet(np.ones(around.problem.S))
+    slow = np.einsum("s,snu->nu", weights, around.tangent.values(X))
+    for length in (7, 4096):
+        monkeypatch.setattr(tangent, "MEAN_BLOCK", length)
+        np.testing.assert_allclose(around.tangent.mean_values(X, weights), slow, atol=1e-9 * np.abs(slow).max())
 
 
 def test_gaps_are_no_rows() -> None:

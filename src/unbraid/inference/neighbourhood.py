@@ -33,8 +33,8 @@ from unbraid.solvers.translate import in_solver_units
 
 MOST_SAMPLES, SOME_SAMPLES = 20_000, 1_000
 """Of more samples than the first, so many, spread evenly, tell how well unknowns are determined."""
-ROW_ENTRIES = 1 << 16
-"""Entries of the rows that are made at once: half a MB."""
+ROW_ENTRIES = 1 << 18
+"""Entries of the rows that are made at once: 2 MB."""
 LARGEST_SHARE = 1.0 - 1e-6
 """How much of itself a sample determines at most: rounding leaves no more to be told."""
 RIDGE = 1e-12
@@ -196,19 +196,11 @@ class Neighbourhood:
                 result[rows, columns] = left.T @ N[j, :, k] @ right
         if tangent.offset and self.problem.F is not None:
             weight = samples.size * self.objective.coupling / units.f_scale**2
-            mean = self._mean_values()
+            mean = tangent.mean_values(self.problem.X, self.sample_weights / self.sample_weights.sum())
             result[: -n or None, : -n or None] += mean[:, : -n or None].T @ (weight[:, None] * mean[:, : -n or None])
             result[-n:] = weight[:, None] * mean
             result[:, -n:] = result[-n:].T
         return result * self.standing_for
-
-    def _mean_values(self) -> Array:
-        """The weighted mean over samples of ∂f/∂θ, (n, U)."""
-        total = np.zeros((self.problem.n, self.tangent.size))
-        weights = self.sample_weights / self.sample_weights.sum()
-        for block in self.blocks():
-            total += np.einsum("s,snu->nu", weights[block], self.tangent.values(self.problem.X[block]))
-        return total
 
     @cached_property
     def penalty(self) -> Array:

@@ -27,7 +27,7 @@ import numpy as np
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.bases.smoothing import PlacedSmoothing
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, even_blocks
 from unbraid.kernels.gauge import row_lengths
 from unbraid.kernels.ranges import beyond_ends
 from unbraid.results.branch import FittedBranch, ParametricBranch
@@ -39,6 +39,8 @@ from unbraid.solvers.local_models import turning_frames
 
 AT_BOUND = 1e-12
 """Coordinates below this share of the largest are at their bounds, and do not move."""
+MEAN_BLOCK = 4096
+"""Samples at which branches are evaluated at once for means over them."""
 
 
 class Moves(NamedTuple):
@@ -145,6 +147,23 @@ class Tangent:
         if self.offset:
             rows[..., self.size - model.n :] = np.eye(model.n)
         return rows
+
+    def mean_values(self, X: Array, weights: Array) -> Array:
+        """The weighted mean of ∂f/∂θ over points X (S, m), weights (S,) of sum 1: (n, U).
+
+        Each branch is summed over samples before it is spread over outputs, so that no array has S n U entries.
+        """
+        model, mean = self.model, np.zeros((self.model.n, self.size))
+        for block in even_blocks(len(X), MEAN_BLOCK):
+            centred, w = X[block] - self.center, weights[block]
+            for k, (one, here) in enumerate(zip(self.moves, self.at(X[block]), strict=True)):
+                w1, (outer, inner, curves) = model.W1[:, one.branch], self.parts(k)
+                mean[:, outer] += (w @ here.values) * one.outer
+                mean[:, inner] += np.outer(w1, ((w * here.slopes) @ centred) @ one.inner)
+                mean[:, curves] += np.outer(w1, (w @ here.design) @ one.curves)
+        if self.offset:
+            mean[:, self.size - model.n :] = np.eye(model.n) * weights.sum()
+        return mean
 
     def slopes(self, X: Array, at: Sequence[BranchPoints] | None = None) -> Array:
         """∂J/∂θ at points X (S, m), where branches are as they are or as told: (S, n, m, U)."""
