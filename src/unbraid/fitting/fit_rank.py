@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -61,15 +62,16 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     `fewer`: whether branches that data do not support are left out, and as many as they do searched for anew.
     `expected`: whether the errors on new points are wanted as well.
     """
-    lost = session.lost(problem)
+    lost, began = session.lost(problem), time.perf_counter()
     sizes = Magnitudes.of(problem)
     usable = sizes.problem(problem.on(session.client))
     counting = usable.counting()
     case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
     setup = Setup.of(case, fewer)
-    found = setup.run(session)
+    searching = session.keeping(time.perf_counter() - began)  # what is left to do looks at all samples as often
+    found = setup.run(searching)
     if fewer:
-        found = search_for_fewer(case, found, session)
+        found = search_for_fewer(case, found, searching)
     fit = case.conclude(found)
     if expected and fit.minimised is not None and fit.status not in CUTS:
         fit = with_worth(fit, affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints))

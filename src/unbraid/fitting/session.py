@@ -214,6 +214,10 @@ class Session:
         """The same session with a clock that starts now."""
         return replace(self, began=self.journal.began(time.perf_counter()))
 
+    def keeping(self, seconds: float) -> Session:
+        """The same session with so many seconds of its time limit kept for what comes after."""
+        return replace(self, began=self.began - seconds)
+
     def seconds(self) -> float:
         """Seconds since the clock started; from the journal where an earlier run came as far."""
         return self.journal.unit(lambda: time.perf_counter() - self.began)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import DataError, SettingError, shown
-from unbraid.kernels.arrays import TEMPORARY_ENTRIES, Array, block_length, even_blocks
+from unbraid.kernels.arrays import TEMPORARY_ENTRIES, Array, block_length, blocks, even_blocks
+from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
+
+if TYPE_CHECKING:
+    from unbraid.results.model import DecoupledModel
 
 FEW = 24
 """Up to so many inputs of branches in all, numbers are quicker than arrays."""
+WIDE_JACOBIAN = 1000
+"""Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
 Floats = npt.NDArray[np.floating]
 
 
@@ -72,3 +79,24 @@ def in_blocks(points: npt.NDArray[np.generic], width: int, out: Floats, function
     for part in even_blocks(len(points), length) if len(points) else ():
         out[part] = function(np.asarray(points[part], dtype=np.float64))
     return out
+
+
+def jacobian_blocks(model: DecoupledModel, X: npt.NDArray[np.generic]) -> Iterator[tuple[slice, Array]]:
+    """The Jacobians of a model at points X (S, m), a few MB at a time: (which, (·, n, m)).
+
+    Branches are evaluated at many points at once, however large a Jacobian is: of a few, calls take all the time.
+    """
+    for many in even_blocks(len(X), block_length(model.rank)) if len(X) else ():
+        G = branch_slopes(model.branches, model.W0 @ np.asarray(X[many], dtype=np.float64).T).T
+        for few in blocks(len(G), model.n * model.m):
+            yield slice(many.start + few.start, many.start + few.stop), jacobians(model.W0, model.W1, G[few])
+
+
+def jacobians(W0: Array, W1: Array, G: Array) -> Array:
+    """W1 diag(g') W0 for slopes g' of branches, the rows of G (S, r): (S, n, m)."""
+    if len(G) > 1 and len(W1) * W0.shape[1] <= WIDE_JACOBIAN:
+        with np.errstate(over="ignore"):
+            directions = khatri_rao(W1, W0)
+        if np.isfinite(directions).all():
+            return np.asarray((G @ directions.T).reshape(-1, len(W1), W0.shape[1]))
+    return np.asarray((W1 * G[:, None, :]) @ W0)

@@ -14,17 +14,22 @@ from unbraid.data.checks import as_names, check_finite, check_known, counted, nu
 from unbraid.data.encoding import Encoding, is_labelled
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.kernels.factors import khatri_rao
 from unbraid.results.branch import Branch
-from unbraid.results.evaluation import Floats, branch_slopes, branch_values, in_blocks, prepare_out
+from unbraid.results.evaluation import (
+    Floats,
+    branch_slopes,
+    branch_values,
+    in_blocks,
+    jacobian_blocks,
+    jacobians,
+    prepare_out,
+)
 
 if TYPE_CHECKING:
     from unbraid.results.canonical import CanonicalModel
 
 PARTS = ("W0", "W1", "branches", "bias", "input_names", "output_names", "encoding")
 """What a model is made of."""
-WIDE_JACOBIAN = 1000
-"""Entries of a Jacobian from which on it is faster to form each by itself than all by one product."""
 
 
 class DecoupledModel:
@@ -189,20 +194,12 @@ class DecoupledModel:
         """
         points = self._points(X)
         if points.ndim == 1 and out is None is dtype:
-            return np.asarray(self._jacobians(points[None])[0])
+            return np.asarray(jacobians(self.W0, self.W1, branch_slopes(self.branches, self.W0 @ points[:, None]).T)[0])
         result = prepare_out(out, (*points.shape[:-1], self.n, self.m), dtype)
-        in_blocks(np.atleast_2d(points), self.rank, result.reshape(-1, self.n, self.m), self._jacobians)
+        every = result.reshape(-1, self.n, self.m)
+        for part, J in jacobian_blocks(self, np.atleast_2d(points)):
+            every[part] = J
         return np.asarray(result)
-
-    def _jacobians(self, X: Array) -> Array:
-        """The Jacobians (S, n, m) at some points (S, m)."""
-        G = branch_slopes(self.branches, self.W0 @ X.T).T
-        if len(X) > 1 and self.n * self.m <= WIDE_JACOBIAN:
-            with np.errstate(over="ignore"):
-                directions = khatri_rao(self.W1, self.W0)
-            if np.isfinite(directions).all():
-                return np.asarray((G @ directions.T).reshape(-1, self.n, self.m))
-        return np.asarray((self.W1 * G[:, None, :]) @ self.W0)
 
     def through(self, X: npt.ArrayLike, F: npt.ArrayLike) -> DecoupledModel:
         """The same model with the bias that fits values F (S, n), or (n,) for a single point, best.

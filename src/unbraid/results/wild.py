@@ -17,7 +17,7 @@ leaves is wild only if it is not small beside the spread of the values as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple, Self
@@ -27,6 +27,7 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array, IndexArray, blocks
+from unbraid.results.evaluation import jacobian_blocks
 from unbraid.results.model import DecoupledModel
 
 WILD = "Wild values in "
@@ -105,8 +106,8 @@ def sizes_of(block: Problem, middle: Middle, model: DecoupledModel | None) -> Ar
     if block.F is not None and middle.F is not None:
         sizes.append(np.abs(block.F - (middle.F if model is None else model(block.X))))
     if block.J is not None and middle.J is not None:
-        parts = blocks(block.S, 4 * block.n * block.m)
-        sizes.append(np.concatenate([row_sizes(block.J[part], block.X[part], middle, model) for part in parts]))
+        usual = jacobian_blocks(model, block.X) if model is not None else repeated(middle.J, block)
+        sizes.append(np.concatenate([row_sizes(block.J[part] - J, middle.x_scale) for part, J in usual]))
     found = np.concatenate(sizes, axis=1)
     if block.weights is not None and (heavy := block.weights[block.weights > 0.0]).size:
         lightness = np.sqrt(np.minimum(1.0, block.weights / np.median(heavy)))
@@ -114,10 +115,14 @@ def sizes_of(block: Problem, middle: Middle, model: DecoupledModel | None) -> Ar
     return found
 
 
-def row_sizes(J: Array, X: Array, middle: Middle, model: DecoupledModel | None) -> Array:
-    """How far rows of Jacobians (·, n, m) are from those of a model, or from what is usual: (·, n); NaN: not known."""
-    assert middle.J is not None
-    rows = (J - (middle.J if model is None else model.jacobian(X))) * middle.x_scale
+def repeated(J: Array, block: Problem) -> Iterator[tuple[slice, Array]]:
+    """One Jacobian (n, m) beside the samples of a block, some at a time."""
+    return ((part, J) for part in blocks(block.S, 4 * block.n * block.m))
+
+
+def row_sizes(differences: Array, x_scale: Array) -> Array:
+    """How large rows of differences of Jacobians (·, n, m) are: (·, n); NaN: nothing is known."""
+    rows = differences * x_scale
     squares = np.einsum("sik,sik->si", rows, rows)
     if np.isnan(squares).any():
         known = ~np.isnan(rows)
