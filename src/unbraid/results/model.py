@@ -174,8 +174,9 @@ class DecoupledModel:
         computed in float64.
         """
         points = self._points(X)
-        if points.ndim == 1 and out is None is dtype:
-            return np.asarray(self._values(points[None])[0])
+        if out is None is dtype and (points.ndim == 1 or len(points) == 1):
+            F = self._values(np.atleast_2d(np.asarray(points, dtype=np.float64)))
+            return np.asarray(F[0] if points.ndim == 1 else F)
         result = prepare_out(out, (*points.shape[:-1], self.n), dtype)
         in_blocks(np.atleast_2d(points), self.rank, result.reshape(-1, self.n), self._values)
         return np.asarray(result)
@@ -193,8 +194,10 @@ class DecoupledModel:
         `out` and `dtype` are as in a call of the model.
         """
         points = self._points(X)
-        if points.ndim == 1 and out is None is dtype:
-            return np.asarray(jacobians(self.W0, self.W1, branch_slopes(self.branches, self.W0 @ points[:, None]).T)[0])
+        if out is None is dtype and (points.ndim == 1 or len(points) == 1):
+            u = self.W0 @ np.atleast_2d(np.asarray(points, dtype=np.float64)).T
+            J = jacobians(self.W0, self.W1, branch_slopes(self.branches, u).T)
+            return np.asarray(J[0] if points.ndim == 1 else J)
         result = prepare_out(out, (*points.shape[:-1], self.n, self.m), dtype)
         every = result.reshape(-1, self.n, self.m)
         for part, J in jacobian_blocks(self, np.atleast_2d(points)):
