@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from unbraid.bases import Basis
+from unbraid.bases import Basis, Polynomial
 from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.trajectory import Trajectory, follow
@@ -28,11 +28,22 @@ ROOM, SHUFFLED, ORDERS = 1.0, 16, 5
 """How far outputs may lie beyond their range, in lengths of it, when inputs come in another order: of so many blocks,
 in so many orders."""
 REACHES: dict[str, tuple[float, ...]] = {
-    "auto": (0.0, 0.25, FARTHEST),
+    "auto": (0.25, 0.0, FARTHEST),
     "linear": (0.0,),
     "polynomial": (FARTHEST,),
 }
 """In lengths of the domain, what is chosen from."""
+
+
+def reaches(continuing: Continuing, basis: Basis) -> tuple[float, ...]:
+    """How far branches in a basis may go on as polynomials, first what is taken where data do not tell.
+
+    A branch that is one polynomial, and does as well with it as with pieces, is that polynomial beyond its range too.
+    The last of several pieces is one for a while: close to the end a line is off by g''/2 times the square of the
+    distance, and far from it nobody knows.
+    """
+    ways = REACHES[continuing] if basis.continued_degree > 1 else REACHES["linear"]
+    return tuple(sorted(ways, reverse=True)) if isinstance(basis, Polynomial) else ways
 
 
 def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunction:

@@ -15,7 +15,7 @@ from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
-from unbraid.dynamics.identifying.continuation import REACHES, follow_courses, is_steady, with_reach
+from unbraid.dynamics.identifying.continuation import follow_courses, is_steady, reaches, with_reach
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
@@ -175,7 +175,7 @@ class Identification:
         """The errors on what is held out of a point that is taken on without it, by how far branches go on."""
         rank = point.model.rank
         solver = self.fitting.solver(split.courses, basis, rank)
-        ways = REACHES[self.request.continuation] if basis.continued_degree > 1 else REACHES["linear"]
+        ways = reaches(self.request.continuation, basis)
         begin = solver.in_basis(point.model, point.trajectories)
         there = solver.point(begin, [one.fed(solver.feedback) for one in point.trajectories]) or solver.point(begin)
         if there is None:
@@ -191,7 +191,7 @@ class Identification:
 
     def best_beyond(self, session: Session, among: Sequence[Fitted]) -> Fitted:
         """Of some that are equally good inside, the one that goes on best, and how; the first of equals."""
-        if len(among) == 1 and len(REACHES[self.request.continuation]) == 1:
+        if len(among) == 1 and self.request.continuation != "auto":
             return among[0]
         split = Split.beyond(self.data.courses(self.data.stretches()))
         found: list[Fitted] = []
@@ -288,7 +288,8 @@ class Identification:
 
     def steadied(self, found: Fitted, final: Candidate, courses: Sequence[Course]) -> Fitted:
         """What was found, its branches going on in another way where the last steps made it unsteady in its own."""
-        feedback, ways = self.data.form.feedback, REACHES[self.request.continuation]
+        feedback = self.data.form.feedback
+        ways = (0.0,) if found.basis is None else reaches(self.request.continuation, found.basis)
         for reach in (found.reach, *(way for way in ways if way != found.reach)):
             if is_steady(with_reach(final, found.basis, reach), feedback, courses):
                 return found._replace(reach=reach)
