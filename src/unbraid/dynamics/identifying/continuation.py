@@ -15,8 +15,9 @@ import numpy as np
 from unbraid.bases import Basis, Polynomial
 from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.function import ModelFunction
-from unbraid.dynamics.models.trajectory import Trajectory, follow
+from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_stretch
 from unbraid.dynamics.simulating.candidate import Candidate
+from unbraid.dynamics.simulating.steps import Point
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
@@ -24,7 +25,7 @@ from unbraid.results.model import DecoupledModel
 Continuing = Literal["auto", "linear", "polynomial"]
 FARTHEST = 1.0
 """Lengths of its domain for which a branch goes on as a polynomial, where it does."""
-ROOM, SHUFFLED, ORDERS = 1.0, 16, 5
+ROOM, SHUFFLED, ORDERS = 1.0, 16, 2
 """How far outputs may lie beyond their range, in lengths of it, when inputs come in another order: of so many blocks,
 in so many orders."""
 REACHES: dict[str, tuple[float, ...]] = {
@@ -81,13 +82,16 @@ def reordered(v: Array) -> Iterator[Array]:
 
 
 def follow_courses(
-    function: ModelFunction, feedback: Feedback, courses: Sequence[Course], model: Candidate
+    function: ModelFunction, feedback: Feedback, courses: Sequence[Course], point: Point
 ) -> list[Trajectory] | None:
-    """The trajectories of a function with the pasts of a model; None where one of them is lost."""
+    """The trajectories of a function with the pasts of a point, beginning with its own; None where one is lost."""
     result = []
-    for course, past in zip(courses, model.pasts, strict=True):
-        done = follow(function, feedback, course.v, past, np.ones(feedback.fed))
-        if len(done.f) < len(course):
-            return None
-        result.append(Trajectory(done.phi, function.values(done.phi)))
+    for course, past, near in zip(courses, point.model.pasts, point.trajectories, strict=True):
+        found = solve_stretch(function, feedback, course.v, past, near.fed(feedback))
+        if found is None:
+            done = follow(function, feedback, course.v, past, np.ones(feedback.fed))
+            if len(done.f) < len(course):
+                return None
+            found = Trajectory(done.phi, function.values(done.phi))
+        result.append(found)
     return result

@@ -82,6 +82,20 @@ class Fitted(NamedTuple):
         return self.point.model.rank
 
 
+class HeldOut(NamedTuple):
+    """A point taken on without what is held out, its errors there by how far branches go on, and what cut it short."""
+
+    solver: SimulationSteps
+    point: Point
+    errors: dict[float, HeldOutError]
+    cut: Status | None
+
+    def is_steady(self, reach: float) -> bool:
+        """Whether outputs stay in bounds when inputs come in another order."""
+        function = with_reach(self.point.model, self.solver.basis, reach)
+        return is_steady(function, self.solver.feedback, self.solver.courses)
+
+
 @dataclass(frozen=True)
 class Identification:
     """What follows a linear model: stages on some stretches of the records, then the last steps on all."""
@@ -156,54 +170,56 @@ class Identification:
 
     def judged(self, session: Session, point: Point, basis: Basis) -> Fitted:
         """A point taken on in a basis, without the quarters that are held out: its error there, and how it goes on."""
-        ways: dict[float, list[HeldOutError]] = {}
-        cut: Status | None = None
+        tried: list[HeldOut] = []
         splits = Split.inside(self.data.courses(self.data.stretches()))
         for k, split in enumerate(splits):
-            part = session.part(k / len(splits), (k + 1) / len(splits))
-            errors, cut = self.errors_without(part, split, point, basis)
-            for reach, error in errors.items():
-                ways.setdefault(reach, []).append(error)
-            if cut is not None:
+            tried.append(self.held_out(session.part(k / len(splits), (k + 1) / len(splits)), split, point, basis))
+            if tried[-1].cut is not None:
                 break
-        reach, error = min(((reach, joined(several)) for reach, several in ways.items()), key=lambda way: way[1].size)
-        return Fitted(self.data.form, point, basis, error, cut=cut, reach=reach)
+        ways = {reach: joined([one.errors[reach] for one in tried]) for reach in tried[0].errors}
+        cut, found = tried[-1].cut, Fitted(self.data.form, point, basis, LOST, cut=tried[-1].cut)
+        for reach in sorted(ways, key=lambda reach: ways[reach].size):  # whether it is steady takes long to find out
+            if np.isfinite(ways[reach].size) and (cut is not None or all(one.is_steady(reach) for one in tried)):
+                return found._replace(inside=ways[reach], reach=reach)
+        return found
 
-    def errors_without(
-        self, session: Session, split: Split, point: Point, basis: Basis
-    ) -> tuple[dict[float, HeldOutError], Status | None]:
-        """The errors on what is held out of a point that is taken on without it, by how far branches go on."""
-        rank = point.model.rank
-        solver = self.fitting.solver(split.courses, basis, rank)
+    def held_out(self, session: Session, split: Split, point: Point, basis: Basis) -> HeldOut:
+        """A point taken on in a basis, without what is held out, and its errors there."""
+        solver = self.fitting.solver(split.courses, basis, point.model.rank)
         ways = reaches(self.request.continuation, basis)
         begin = solver.in_basis(point.model, point.trajectories)
         there = solver.point(begin, [one.fed(solver.feedback) for one in point.trajectories]) or solver.point(begin)
         if there is None:
-            return dict.fromkeys(ways, LOST), None
+            return HeldOut(solver, point, dict.fromkeys(ways, LOST), None)
         (run,) = drive(session, solver, [there], self.fitting.stopping(LADDER_STEPS), ProgressSpan("polish"))
-        model, errors = point_of(run).model, {}
+        there, errors = point_of(run), {}
         for reach in ways:
-            function = with_reach(model, basis, reach)
-            steady = is_steady(function, solver.feedback, solver.courses)
-            course = follow_courses(function, solver.feedback, solver.courses, model) if steady else None
-            errors[reach] = split.error(course, solver.feedback)
-        return errors, run.status if run.status in CUTS else None
+            function = with_reach(there.model, basis, reach)
+            courses = follow_courses(function, solver.feedback, solver.courses, there)
+            errors[reach] = split.error(courses, solver.feedback)
+        return HeldOut(solver, there, errors, run.status if run.status in CUTS else None)
 
     def best_beyond(self, session: Session, among: Sequence[Fitted]) -> Fitted:
         """Of some that are equally good inside, the one that goes on best, and how; the first of equals."""
         if len(among) == 1 and self.request.continuation != "auto":
             return among[0]
         split = Split.beyond(self.data.courses(self.data.stretches()))
-        found: list[Fitted] = []
+        found: list[tuple[Fitted, HeldOut]] = []
         for k, one in enumerate(among):
             assert one.basis is not None
-            part = session.part(k / len(among), (k + 1) / len(among))
-            errors, cut = self.errors_without(part, split, one.point, one.basis)
-            found += [one._replace(beyond=error.size, reach=reach, cut=cut) for reach, error in errors.items()]
-            if cut is not None:
+            tried = self.held_out(session.part(k / len(among), (k + 1) / len(among)), split, one.point, one.basis)
+            for reach, error in tried.errors.items():
+                if np.isfinite(error.size):
+                    found.append((one._replace(beyond=error.size, reach=reach, cut=tried.cut), tried))
+            if tried.cut is not None:
                 break
-        least = min(one.beyond for one in found)
-        return next((one for one in found if one.beyond <= 1.01 * least), among[0])
+        while found:
+            least = min(one.beyond for one, _ in found)
+            first = next(k for k, (one, _) in enumerate(found) if one.beyond <= 1.01 * least)
+            one, tried = found.pop(first)
+            if one.cut is not None or tried.is_steady(one.reach):
+                return one
+        return among[0]
 
     def begins(
         self, rng: np.random.Generator, linear: Candidate, fewer: Candidate | None, rank: int
