@@ -257,7 +257,9 @@ def pnlss(path: str) -> None:
     tested = simulate_polynomial(full, test)
 
     def told(name: str, errors: tuple[float, float], numbers: int, seconds: float) -> None:
-        cells = "".join(f"{1e3 * size * one:9.4f}{one / of:11.3f}" for one, of in zip(errors, (error, tested)))
+        cells = "".join(
+            f"{1e3 * size * one:9.4f}{one / of:11.3f}" for one, of in zip(errors, (error, tested), strict=True)
+        )
         print(f"{name:20}{cells}{numbers:9}{seconds:7.1f}", flush=True)
 
     print(f"{'model':20}{'train':>9}{'over full':>11}{'test':>9}{'over full':>11}{'numbers':>9}{'s':>7}")

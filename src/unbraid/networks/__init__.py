@@ -5,6 +5,7 @@ May import `decouple` and what lies below. Nothing here imports torch before it 
 
 from typing import TYPE_CHECKING, Any
 
+from unbraid.networks.compress import compress
 from unbraid.networks.conversion import model, module
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ else:
         return DecoupledModule
 
 
-__all__ = ["DecoupledModule", "model", "module"]
+__all__ = ["DecoupledModule", "compress", "model", "module"]
 
 
 def __dir__() -> list[str]:

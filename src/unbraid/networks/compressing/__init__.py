@@ -1,0 +1,1 @@
+"""Parts of networks replaced by decoupled models: found, sampled, fitted, trained on and measured, with torch."""

@@ -1,0 +1,220 @@
+"""A network with decoupled modules, trained on: to agree with the original, or for its task."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from unbraid.bases.projection import Projection
+from unbraid.data.functions.torch_functions import evaluation_mode
+from unbraid.errors import DataError, SettingError, shown
+from unbraid.networks.compressing.measures import divergence
+from unbraid.networks.compressing.parts import device_and_type
+from unbraid.networks.compressing.samples import Batch, as_pair
+from unbraid.networks.decoupled_module import DecoupledModule
+from unbraid.results.branch import FittedBranch
+
+Loss = Literal["distil", "task"] | Callable[[Any, Any], Any]
+Trained = Literal["all", "module"]
+BATCH, HELD_OUT, MOST_HELD = 128, 0.1, 5_000
+"""Samples of a step, where data are arrays; the share of all that is held out, and how many at most."""
+RATE = 1e-3
+"""The first learning rate of Adam, which falls to zero along a cosine."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Batches to train on, anew for every epoch, and some that are held out."""
+
+    batches: Callable[[], Iterable[Any]]
+    held: list[Batch]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.batches())
+
+
+def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise: Batch) -> Data:
+    """Data for training: arrays and data sets are split, of other loaders `otherwise` is held out."""
+    pair = as_pair(data)
+    if pair is not None:
+        X, y = pair
+        order = torch.as_tensor(rng.permutation(len(X)))
+        count = min(MOST_HELD, max(1, int(HELD_OUT * len(X)))) if held_out is None else 0
+        held = [Batch(X[some], None if y is None else y[some]) for some in order[:count].split(512)]
+        rest = order[count:]
+
+        def shuffled() -> Iterator[Batch]:
+            for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(BATCH):
+                yield Batch(X[some], None if y is None else y[some])
+
+        return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
+    if not isinstance(data, Iterable):
+        raise DataError(f"Training needs arrays (X, y), or a loader of batches, got {shown(data)}.")
+    loader: Any = data
+    if held_out is not None:
+        return Data(lambda: loader, list(as_batches(held_out)))
+    if isinstance(loader, torch.utils.data.DataLoader) and hasattr(loader.dataset, "__len__"):
+        size = len(loader.dataset)
+        count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
+        generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+        held, kept = torch.utils.data.random_split(loader.dataset, [count, size - count], generator)
+        own = {
+            "batch_size": loader.batch_size or BATCH,
+            "collate_fn": loader.collate_fn,
+            "num_workers": loader.num_workers,
+        }
+        training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own)
+        return Data(lambda: training, list(as_batches(torch.utils.data.DataLoader(held, **own))))
+    return Data(lambda: loader, [otherwise])
+
+
+def as_batches(data: object) -> Iterator[Batch]:
+    """Batches of arrays, or of a loader."""
+    pair = as_pair(data)
+    if pair is not None:
+        X, y = pair
+        yield from (Batch(X[k : k + 512], None if y is None else y[k : k + 512]) for k in range(0, len(X), 512))
+    else:
+        yield from map(as_batch, data)  # type: ignore[call-overload]
+
+
+def as_batch(given: Any) -> Batch:
+    """A batch x, or (x, y)."""
+    if isinstance(given, Batch):
+        return given
+    several = isinstance(given, list | tuple)
+    return Batch(given[0] if several else given, given[1] if several and len(given) > 1 else None)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What training minimises, for a network and the original one."""
+
+    original: torch.nn.Module
+    loss: Loss
+    classes: bool
+    scale: float
+
+    def __call__(self, network: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        """The mean loss of a batch."""
+        found = network(batch.x)
+        if callable(self.loss):
+            return self.loss(found, batch.y)
+        if self.loss == "task":
+            if batch.y is None:
+                raise DataError('loss="task" needs labels: give (X, y), or a loader of (x, y); or loss="distil".')
+            if self.classes:
+                return torch.nn.functional.cross_entropy(found, batch.y)
+            return torch.nn.functional.mse_loss(found.flatten(1), batch.y.reshape(len(found), -1)) / self.scale
+        with torch.no_grad():
+            wanted = self.original(batch.x)
+        if self.classes:
+            return divergence(found.flatten(1), wanted.flatten(1))
+        return torch.nn.functional.mse_loss(found, wanted) / self.scale
+
+
+class Feasible:
+    """What keeps the branches of a module within their constraints: their nearest coordinates that are, in `z ≥ 0`."""
+
+    def __init__(self, module: DecoupledModule, constraints: tuple[Any, ...]) -> None:
+        self.module, self.pieces = module, []
+        for j, (branch, constraint) in enumerate(zip(module._model.branches, constraints, strict=True)):
+            if constraint is not None and isinstance(branch, FittedBranch):
+                K, projection = len(branch.coordinates), Projection.onto((constraint,))
+                T = projection.shape_matrices(branch.placement.select((None, None)), 1, 1, K)[0, 0]
+                bounded = torch.as_tensor(projection.bounded(K)[0])
+                inverse = torch.as_tensor(np.linalg.inv(T))
+                self.pieces.append((slice(module._ends[j], module._ends[j + 1]), torch.as_tensor(T), inverse, bounded))
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def keep(self) -> None:
+        """Move coordinates that have left."""
+        for where, T, inverse, bounded in self.pieces:
+            a = self.module.coefficients[where]
+            z = inverse @ a.double().cpu()
+            if bool((z[bounded] < 0.0).any()):
+                z[bounded] = z[bounded].clamp(min=0.0)
+                a.copy_((T @ z).to(a))
+
+
+def train(
+    network: torch.nn.Module,
+    objective: Objective,
+    data: Data,
+    feasible: list[Feasible],
+    *,
+    epochs: int,
+    what: Trained,
+    rate: float,
+    patience: int,
+    callback: Callable[[int, float], None] | None,
+) -> list[float]:
+    """Train a network in place; the losses on what is held out, before and after each epoch. The best state is kept."""
+    device, dtype = device_and_type(network)
+
+    def placed(given: Any) -> Batch:
+        x, y = as_batch(given)
+        x = torch.as_tensor(x)
+        x = x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype)
+        if y is None:
+            return Batch(x, None)
+        y = torch.as_tensor(y).to(device)
+        return Batch(x, y.to(dtype) if y.is_floating_point() else y.long())
+
+    def held() -> float:
+        with evaluation_mode(network), torch.no_grad():
+            several = [placed(one) for one in data.held]
+            total = sum(float(objective(network, one)) * len(one.x) for one in several)
+            return total / max(sum(len(one.x) for one in several), 1)
+
+    trained = [
+        parameter
+        for module in network.modules()
+        if what == "all" or isinstance(module, DecoupledModule)
+        for parameter in module.parameters(recurse=False)
+    ]
+    optimiser = torch.optim.Adam(trained, lr=rate)
+    losses = [held()]
+    best, waited = copy.deepcopy(network.state_dict()), 0
+    was_training = network.training
+    try:
+        for epoch in range(epochs):
+            network.train()
+            for group in optimiser.param_groups:
+                group["lr"] = rate * 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
+            for given in data:
+                optimiser.zero_grad()
+                loss = objective(network, placed(given))
+                loss.backward()
+                if not torch.isfinite(loss):
+                    raise DataError("The loss is NaN or infinite: train with smaller steps, such as rate=1e-4.")
+                optimiser.step()
+                for one in feasible:
+                    one.keep()
+            losses.append(held())
+            if callback is not None:
+                callback(epoch + 1, losses[-1])
+            if losses[-1] < min(losses[:-1]):
+                best, waited = copy.deepcopy(network.state_dict()), 0
+            else:
+                waited += 1
+                if waited > patience:
+                    break
+    except KeyboardInterrupt:
+        pass  # with the best so far
+    finally:
+        network.load_state_dict(best)
+        network.train(was_training)
+    return losses
+
+
+def check_loss(loss: object) -> None:
+    """Raise an error where a loss is none."""
+    if not callable(loss) and loss not in ("distil", "task"):
+        raise SettingError(f'loss must be "distil", "task" or a function of (outputs, labels), got {shown(loss)}.')

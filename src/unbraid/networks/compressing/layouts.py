@@ -1,0 +1,113 @@
+"""How samples lie in what a part of a network is given, and gives: as vectors, pixels of maps, or tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from unbraid.errors import SettingError, shown
+
+Places = Literal["vectors", "pixels", "tokens"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`entering` and `leaving` are the shapes of one of what a part is given, and of what it gives."""
+
+    places: Places
+    entering: tuple[int, ...]
+    leaving: tuple[int, ...]
+
+    @property
+    def m(self) -> int:
+        """How many inputs a sample has."""
+        return self._size(self.entering)
+
+    @property
+    def n(self) -> int:
+        """How many outputs a sample has."""
+        return self._size(self.leaving)
+
+    def _size(self, shape: tuple[int, ...]) -> int:
+        if self.places == "vectors":
+            return int(np.prod(shape))
+        return shape[0] if self.places == "pixels" else shape[-1]
+
+    def count(self, x: torch.Tensor) -> int:
+        """How many samples there are in one of what the part is given."""
+        return int(x[0].numel()) // self.m
+
+    def rows(self, x: torch.Tensor) -> torch.Tensor:
+        """Samples (S, ·) of what a part is given, or gives."""
+        if self.places == "pixels":
+            return x.movedim(1, -1).flatten(0, -2)
+        return x.flatten(0, -2) if self.places == "tokens" else x.flatten(1)
+
+    def back(self, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """What the part gives for something of the shape of `like`, from its samples (S, n)."""
+        if self.places == "pixels":
+            return rows.unflatten(0, (like.shape[0], *like.shape[2:])).movedim(-1, 1)
+        if self.places == "tokens":
+            return rows.unflatten(0, like.shape[:-1])
+        return rows if len(self.leaving) == 1 else rows.unflatten(1, self.leaving)
+
+    def given(self, rows: torch.Tensor) -> torch.Tensor:
+        """Samples (S, m) as something that the part can be given: pixels as maps of one."""
+        if self.places == "pixels":
+            return rows[..., None, None]
+        return rows[:, None] if self.places == "tokens" else rows.unflatten(1, self.entering)
+
+
+class OfSamples(torch.nn.Module):  # type: ignore[misc]
+    """A part as a function of samples: (S, m) to (S, n)."""
+
+    def __init__(self, part: torch.nn.Module, layout: Layout) -> None:
+        super().__init__()
+        self.part, self.layout = part, layout
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The outputs of the samples x."""
+        return self.layout.rows(self.part(self.layout.given(x)))
+
+
+class OfMaps(torch.nn.Module):  # type: ignore[misc]
+    """A function of samples as a part of a network: what it is given comes as it did to the part before."""
+
+    def __init__(self, samples: torch.nn.Module, layout: Layout) -> None:
+        super().__init__()
+        self.samples, self.layout = samples, layout
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the part gives."""
+        return self.layout.back(self.samples(self.layout.rows(x)), x)
+
+
+def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
+    """How samples lie in what a part is given and gives, found out by calling it."""
+    few = entered[:4]
+    left = function(few)
+    if not isinstance(left, torch.Tensor) or left.ndim < 2 or len(left) != len(few):
+        got = f"one of shape {tuple(left.shape)}" if isinstance(left, torch.Tensor) else shown(left)
+        raise SettingError(f"The part must give a tensor with one row a sample, got {got} for {len(few)} samples.")
+    shapes = tuple(few.shape[1:]), tuple(left.shape[1:])
+    places: Places | None = None
+    if few.ndim == left.ndim == 4 and few.shape[2:] == left.shape[2:]:
+        places = "pixels"
+    elif few.ndim == left.ndim == 3 and few.shape[1] == left.shape[1]:
+        places = "tokens"
+    if places is not None and works_place_by_place(function, layout := Layout(places, *shapes), few, left):
+        return layout
+    return Layout("vectors", *shapes)
+
+
+def works_place_by_place(function: torch.nn.Module, layout: Layout, few: torch.Tensor, left: torch.Tensor) -> bool:
+    """Whether a part gives the same when every place of a map is given by itself."""
+    try:
+        alone = layout.back(OfSamples(function, layout)(layout.rows(few)), few)
+    except (RuntimeError, ValueError):
+        return False
+    close = 1e-4 * float(left.abs().max())
+    return bool(alone.shape == left.shape and torch.allclose(alone, left, rtol=1e-3, atol=close))

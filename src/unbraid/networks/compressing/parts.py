@@ -1,0 +1,134 @@
+"""Which part of a network is meant, and a network in which it is replaced."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unbraid.errors import SettingError, shown
+
+SLICE = re.compile(r"(?:(?P<owner>.*)\.)?(?P<first>-?\d*):(?P<last>-?\d*)")
+"""``"2:"``, ``":-1"``, or ``"classifier.1:4"``."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a network: a module of it, or some modules of a `Sequential` that follow each other.
+
+    Attributes
+    ----------
+    name
+        As it was asked for.
+    owner
+        The path of the module that has the part as its children; "" is the network itself.
+    children
+        Their names; none: the part is the whole network.
+    """
+
+    name: str
+    owner: str
+    children: tuple[str, ...]
+
+    def of(self, network: torch.nn.Module) -> torch.nn.Module:
+        """The part of a network as one module, which shares the network's parameters."""
+        if not self.children:
+            return network
+        modules = [getattr(network.get_submodule(self.owner), child) for child in self.children]
+        return modules[0] if len(modules) == 1 else torch.nn.Sequential(*modules)
+
+    def begins_with(self, network: torch.nn.Module) -> torch.nn.Module:
+        """The module of a network that is called with what the part is given."""
+        return getattr(network.get_submodule(self.owner), self.children[0]) if self.children else network
+
+    def ends_with(self, network: torch.nn.Module) -> torch.nn.Module:
+        """The module of a network that gives what the part gives."""
+        return getattr(network.get_submodule(self.owner), self.children[-1]) if self.children else network
+
+    def replaced(self, network: torch.nn.Module, by: torch.nn.Module) -> torch.nn.Module:
+        """A copy of a network with another module in place of the part; it shares nothing with the network."""
+        if not self.children:
+            return by
+        result = copy.deepcopy(network)
+        owner = result.get_submodule(self.owner)
+        first, *others = self.children
+        owner._modules[first] = by
+        for child in others:
+            del owner._modules[child]
+        return result
+
+
+def find_part(network: object, part: object) -> Part:
+    """The part of a network that a name, a slice or a number says."""
+    if not isinstance(network, torch.nn.Module):
+        raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
+    text = spelled(part)
+    found = SLICE.fullmatch(text)
+    if found is not None:
+        return part_of_sequential(network, text, found["owner"] or "", found["first"], found["last"])
+    if text == "":
+        return Part(text, "", ())
+    if text.lstrip("-").isdigit() and isinstance(network, torch.nn.Sequential):
+        text = list(network._modules)[int(text)] if -len(network) <= int(text) < len(network) else text
+    owner, _, child = text.rpartition(".")
+    try:
+        network.get_submodule(text)
+    except AttributeError:
+        raise SettingError(
+            f"The network has no part {shown(part)}: give one of {names(network)}, or, of a Sequential, some modules "
+            'that follow each other, such as "2:" or "head.1:3".'
+        ) from None
+    return Part(text, owner, (child,))
+
+
+def spelled(part: object) -> str:
+    """A part as text, such as "2:"."""
+    if isinstance(part, bool) or not isinstance(part, str | int | slice):
+        raise SettingError(f'part must be the name of a module, or a slice such as "2:", got {shown(part)}.')
+    if isinstance(part, slice):
+        if part.step not in (None, 1):
+            raise SettingError(f"A part has modules that follow each other: give a slice without step, got {part}.")
+        return ":".join("" if end is None else str(end) for end in (part.start, part.stop))
+    return str(part)
+
+
+def part_of_sequential(network: torch.nn.Module, name: str, path: str, first: str, last: str) -> Part:
+    """Some modules of a `Sequential` that follow each other."""
+    try:
+        owner = network.get_submodule(path)
+    except AttributeError:
+        owner = None
+    if not isinstance(owner, torch.nn.Sequential):
+        what = f"The module {path!r}" if path else "The network"
+        is_what = "is not there" if owner is None else f"is a {type(owner).__name__}"
+        raise SettingError(
+            f"{what} {is_what}, and {name!r} needs a Sequential: give the name of a module, one of {names(network)}."
+        )
+    every = list(owner._modules)
+    children = tuple(every[slice(int(first) if first else None, int(last) if last else None)])
+    if not children:
+        raise SettingError(f"The part {name!r} has no modules: there are {len(every)}, counted from 0.")
+    return Part(name, path, children)
+
+
+def names(network: torch.nn.Module) -> str:
+    """The names of the modules of a network, the first few."""
+    every = [name for name, _ in network.named_modules() if name]
+    few = ", ".join(every[:12])
+    return f"{few}, …" if len(every) > 12 else few or "no module: it has none"
+
+
+def count_numbers(module: torch.nn.Module) -> int:
+    """How many parameters a module has, each counted once, trained or not."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def device_and_type(module: torch.nn.Module) -> tuple[Any, Any]:
+    """Where a module computes, and in which type: those of its first parameter of floating point."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.is_floating_point():
+            return tensor.device, tensor.dtype
+    return torch.device("cpu"), torch.get_default_dtype()

@@ -1,0 +1,289 @@
+"""A compressed network: what was replaced, how well it agrees with the original, training, and a way out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from unbraid.data.functions.hosts import quiet
+from unbraid.errors import MissingDependencyError, SettingError, install_hint, shown
+from unbraid.networks.compressing.finetuning import (
+    RATE,
+    Feasible,
+    Loss,
+    Objective,
+    Trained,
+    check_loss,
+    prepare,
+    train,
+)
+from unbraid.networks.compressing.fitting import Judge, Replacement
+from unbraid.networks.compressing.measures import BATCHES, Agreement, Cost
+from unbraid.networks.compressing.parts import Part, count_numbers
+from unbraid.networks.compressing.samples import Batch
+from unbraid.networks.conversion import model as model_of
+from unbraid.networks.decoupled_module import DecoupledModule
+from unbraid.results.fit import Fit, errors_on
+from unbraid.results.model import DecoupledModel
+from unbraid.runtime.files import replacing
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rank that was tried: what the part has of numbers then, and what was lost."""
+
+    part: str
+    rank: int
+    numbers: int
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a table; printed, with heads."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        lines = [self.heads, *self.rows]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(self.heads))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        )
+
+
+@dataclass(eq=False, repr=False)
+class Compression:
+    """A network with parts replaced by decoupled models.
+
+    Attributes
+    ----------
+    network
+        The network, with trainable modules in place of its parts. It shares nothing with the original.
+    original
+        The network that was given.
+    fits
+        One a part: curves, errors, report. Inputs are the directions that matter most (docs/network.md).
+    path
+        The ranks that were tried, with numbers and what was lost.
+    losses
+        On what was held out while it was trained: before, and after each epoch.
+    """
+
+    network: torch.nn.Module
+    original: torch.nn.Module
+    parts: tuple[Part, ...]
+    replacements: tuple[Replacement, ...]
+    judge: Judge
+    path: tuple[Step, ...]
+    replaced: torch.nn.Module
+    losses: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        network: torch.nn.Module,
+        original: torch.nn.Module,
+        parts: Sequence[Part],
+        replacements: Sequence[Replacement],
+        judge: Judge,
+        path: Sequence[Step],
+    ) -> Compression:
+        """The result for a network whose parts have been replaced; it is kept beside the one to be trained."""
+        before = copy.deepcopy(network)
+        return cls(network, original, tuple(parts), tuple(replacements), judge, tuple(path), before)
+
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """The fit of each part, with the model as it is now."""
+        return tuple(self._fit(k) for k in range(len(self.parts)))
+
+    @property
+    def fit(self) -> Fit:
+        """The fit of the part; of several, the first."""
+        return self._fit(0)
+
+    @property
+    def models(self) -> tuple[DecoupledModel, ...]:
+        """The models of what the parts are given, and give, as they are now."""
+        return tuple(model_of(one) for one in self.modules)
+
+    @property
+    def model(self) -> DecoupledModel:
+        """The model of the part; of several, the first."""
+        return self.models[0]
+
+    @property
+    def modules(self) -> tuple[DecoupledModule, ...]:
+        """The modules that parts were replaced by."""
+        return tuple(part.of(self.network).samples for part in self._places())
+
+    def _places(self) -> list[Part]:
+        """Where in the network the replaced parts are: in its own first child each."""
+        return [replace(part, children=part.children[:1]) for part in self.parts]
+
+    def _fit(self, k: int) -> Fit:
+        """The fit of a part; trained on, with errors as they are now."""
+        found = self.replacements[k]
+        if not self.losses or found.fit.problem is None:
+            return found.fit
+        model = found.coordinates.reduced(self.models[k])
+        jacobian_error, output_errors = errors_on(found.fit.problem, model)
+        notes = ("The model was trained on after the fit: errors are those of now, all else is that of the fit.",)
+        return replace(
+            found.fit,
+            model=model,
+            jacobian_error=jacobian_error,
+            output_errors=output_errors,
+            notes=(*notes, *found.fit.notes),
+            held_out=None,
+            smoothing=None,
+        )
+
+    def finetune(
+        self,
+        data: object,
+        epochs: int = 5,
+        loss: Loss = "distil",
+        *,
+        what: Trained = "all",
+        rate: float = RATE,
+        held_out: object = None,
+        patience: int = 2,
+        rng: int | None = 0,
+        callback: Callable[[int, float], None] | None = None,
+    ) -> Compression:
+        """Train the network on, in place; it ends in the best state that held-out data have seen.
+
+        Parameters
+        ----------
+        data
+            (X, y) or X as arrays or tensors, or a loader of batches (x, y) or x.
+        epochs
+            How many times all data are gone through, at most.
+        loss
+            "distil": to agree with the original, whose labels are not needed: Kullback and Leibler's divergence for
+            classes, else mean squares. "task": cross entropy for labels of classes, else mean squares. Or a function
+            of outputs and labels.
+        what
+            Which parameters are trained: "all", or those of the replaced parts alone, "module".
+        rate
+            Of Adam; it falls to zero along a cosine.
+        held_out
+            Data to tell when to stop. None: a tenth of arrays and data sets; of other loaders, what `compress` has
+            held out.
+        patience
+            So many epochs without gain are followed by others.
+        rng
+            A seed, for the order of samples and what is held out.
+        callback
+            Called after each epoch with its number and the loss on what is held out.
+
+        Returns
+        -------
+        Compression
+            Itself. Ctrl-C ends training with the best state so far.
+        """
+        check_loss(loss)
+        if what not in ("all", "module"):
+            raise SettingError(f'what must be "all" or "module", got {shown(what)}.')
+        if not isinstance(epochs, int) or epochs < 1:
+            raise SettingError(f"epochs must be a whole number, at least 1, got {shown(epochs)}.")
+        generator = np.random.default_rng(rng)
+        ready = prepare(data, held_out, generator, Batch(self.judge.inputs, self.judge.labels))
+        labels = next((one.y for one in ready.held if one.y is not None), None)
+        whole = labels is not None and not torch.as_tensor(labels).is_floating_point()
+        scale = float(self.judge.wanted.double().var(0).mean())
+        objective = Objective(self.original.eval(), loss, self.judge.classes or whole, max(scale, 1e-30))
+        feasible = [
+            Feasible(module, found.fit.constraints)
+            for module, found in zip(self.modules, self.replacements, strict=True)
+        ]
+        self.losses += train(
+            self.network,
+            objective,
+            ready,
+            feasible,
+            epochs=epochs,
+            what=what,
+            rate=rate,
+            patience=patience,
+            callback=callback,
+        )
+        return self
+
+    def agreement(self) -> Agreement:
+        """How well the network agrees with the original now, on inputs that were held out."""
+        return self.judge.agreement(self.network)
+
+    def table(self) -> Table:
+        """Numbers, multiplications, latency, and agreement with the original on inputs that were held out."""
+        networks = {"original": self.judge.network, "replaced": self.replaced}
+        if self.losses:
+            networks["trained"] = self.network
+        judged = [self.judge.agreement(one) for one in networks.values()]
+        costs = [Cost.of(one, self.judge.inputs) for one in networks.values()]
+        with_labels = judged[0].right is not None
+        heads = ["network", "numbers", "multiplications", *(f"ms for {batch}" for batch in BATCHES)]
+        heads += (["same class"] if self.judge.classes else []) + ["outputs off"] + (["right"] if with_labels else [])
+        rows = []
+        for name, cost, one in zip(networks, costs, judged, strict=True):
+            row = [name, f"{cost.numbers:,}", f"{cost.multiplications:,}"]
+            row += [f"{1e3 * cost.seconds[batch]:.3g}" for batch in BATCHES]
+            row += [f"{100.0 * one.classes:.2f} %"] if one.classes is not None else []
+            row += [f"{100.0 * one.off:.3g} %"]
+            row += [f"{100.0 * one.right:.2f} %"] if one.right is not None else []
+            rows.append(tuple(row))
+        return Table(tuple(heads), tuple(rows))
+
+    def sizes(self) -> Table:
+        """The ranks that were tried, the numbers of the part with each, and what is lost on held-out inputs."""
+        rows = [
+            (one.part, str(one.rank), f"{one.numbers:,}", f"{100.0 * one.agreement.loss:.2f} %") for one in self.path
+        ]
+        return Table(("part", "rank", "numbers", "lost"), tuple(rows))
+
+    def export(self, path: str | PathLike[str]) -> Path:
+        """Write the network as ONNX, for batches of any length; the path."""
+        try:
+            import onnxscript  # noqa: F401
+        except ImportError:
+            raise MissingDependencyError(
+                f"ONNX of a network needs onnx and onnxscript: {install_hint('onnx')}."
+            ) from None
+        example = self.judge.inputs[:2]
+        network = copy.deepcopy(self.network).eval()
+        batch = torch.export.Dim("batch", min=1)
+        with torch.no_grad(), quiet():
+            program = torch.onnx.export(
+                network,
+                (example,),
+                input_names=["x"],
+                output_names=["y"],
+                dynamo=True,
+                verbose=False,
+                dynamic_shapes=({0: batch},),
+            )
+        with replacing(path) as file:
+            file.write(program.model_proto.SerializeToString())
+        return Path(path)
+
+    def __repr__(self) -> str:
+        after, before = (count_numbers(one) for one in (self.network, self.original))
+        judged = self.agreement()
+        lost = f"{100.0 * judged.loss:.2f} % of {'decisions differ' if self.judge.classes else 'variance are lost'}"
+        ranks = ", ".join(
+            f"{part.name or 'all'} by {one.rank} branches" for part, one in zip(self.parts, self.models, strict=True)
+        )
+        held = f"{len(self.judge.inputs):,} held-out inputs"
+        return f"Compression({ranks}: {after:,} numbers of {before:,}; on {held} {lost})"

@@ -1,0 +1,188 @@
+"""What a part of a network is given: activations as samples, from the user's data.
+
+A part maps vectors to vectors, or every place of a feature map by itself: the pixels of (N, C, H, W), as 1×1
+convolutions do, and the tokens of (N, T, C). Then places are samples. All else is flattened: (N, C, H, W) to (N, n) is
+a function of C·H·W inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from unbraid.data.functions.torch_functions import evaluation_mode
+from unbraid.errors import DataError, SettingError, shown
+from unbraid.kernels.arrays import Array
+from unbraid.networks.compressing.layouts import Layout, layout_of
+from unbraid.networks.compressing.parts import Part, device_and_type
+
+Given = Literal["inputs", "activations"]
+MOST_SAMPLES, MOST_HELD, HELD_SHARE = 20_000, 2_000, 0.2
+"""Samples that are kept, at most; how many inputs are held out, at most, and which share of all."""
+BATCH = 512
+"""Inputs that go through the network at once, where they come as one array."""
+
+
+class Batch(NamedTuple):
+    """Some inputs, and their labels where there are any."""
+
+    x: torch.Tensor
+    y: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What a part was given, and inputs that are held out.
+
+    Attributes
+    ----------
+    X
+        (S, m), samples to fit to.
+    layout
+        How samples lie in what the part is given.
+    given
+        Whether the data are inputs of the network, or of the part.
+    inputs, labels
+        What is held out: as the network takes it (or the part), and the labels if there are any.
+    """
+
+    X: Array
+    layout: Layout
+    given: Given
+    inputs: torch.Tensor
+    labels: torch.Tensor | None
+
+    @property
+    def classes(self) -> bool:
+        """Whether labels say that outputs are classes."""
+        return self.labels is not None and not self.labels.is_floating_point() and self.labels.ndim == 1
+
+
+def collect(
+    network: torch.nn.Module, part: Part, data: object, given: Given | None, rng: np.random.Generator
+) -> Activations:
+    """What a part is given while the network runs on data, or the data themselves; the first inputs are held out."""
+    function = part.of(network)
+    with evaluation_mode(network), torch.no_grad():
+        batches = batches_of(data, network, rng)
+        first = next(batches, None)
+        if first is None or not len(first.x):
+            raise DataError("X has no samples.")
+        given = what_is_given(network, part, first.x) if given is None else as_given(given)
+        rows: list[torch.Tensor] = []
+        held: list[Batch] = []
+        layout = None
+        for batch in chained(first, batches):
+            entered = batch.x if given == "activations" else entering(network, part, batch.x)
+            layout = layout_of(function, entered) if layout is None else layout
+            rows.append(layout.rows(entered).cpu())
+            if sum(len(one.x) for one in held) < MOST_HELD:
+                held.append(batch)
+            if sum(map(len, rows)) >= MOST_SAMPLES + MOST_HELD * layout.count(entered):
+                break
+        assert layout is not None
+        X, places = torch.cat(rows).to(torch.float64).numpy(), layout.count(entered)
+    if not np.isfinite(X).all():
+        raise DataError("What the part is given is NaN or infinite for some samples: look at the network's inputs.")
+    inputs = torch.cat([one.x for one in held])
+    count = min(len(inputs), MOST_HELD, max(1, int(HELD_SHARE * len(X) / places)))
+    if len(X) - count * places < 2:
+        raise DataError(f"X has {len(X) // places} samples, which are too few: give some hundreds.")
+    y = [one.y for one in held if one.y is not None]
+    labels = torch.cat(y)[:count] if len(y) == len(held) else None
+    return Activations(X[count * places :][:MOST_SAMPLES], layout, given, inputs[:count], labels)
+
+
+def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Batch]:
+    """Batches on the device and of the type of a network, from arrays in a random order, or from a loader as it gives.
+
+    Arrays and tensors are X, or (X, y); batches of a loader are x, or (x, y).
+    """
+    device, dtype = device_and_type(network)
+
+    def as_batch(x: Any, y: Any) -> Batch:
+        x, y = torch.as_tensor(x), None if y is None else torch.as_tensor(y)
+        return Batch(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
+
+    pair = as_pair(data)
+    if pair is not None:
+        X, y = pair
+        order = torch.as_tensor(rng.permutation(len(X)))[: MOST_SAMPLES + MOST_HELD]
+        for some in order.split(BATCH):
+            yield as_batch(X[some], None if y is None else y[some])
+        return
+    if not isinstance(data, Iterable):
+        raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
+    for batch in data:
+        one = isinstance(batch, list | tuple)
+        yield as_batch(batch[0] if one else batch, batch[1] if one and len(batch) > 1 else None)
+
+
+def as_pair(data: object) -> tuple[Any, Any] | None:
+    """Data that are all there as tensors X, and y or None; None where they come in batches."""
+    X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+    if not isinstance(X, np.ndarray | torch.Tensor):
+        return None
+    X, y = torch.as_tensor(X), None if y is None else torch.as_tensor(np.asarray(y))
+    if y is not None and len(y) != len(X):
+        raise DataError(f"X and y must have one row a sample each, got {len(X)} and {len(y)}.")
+    return X, y
+
+
+def chained(first: Batch, others: Iterator[Batch]) -> Iterator[Batch]:
+    """The first batch, and the others."""
+    yield first
+    yield from others
+
+
+def as_given(given: object) -> Given:
+    """What X is, or an error."""
+    if given not in ("inputs", "activations"):
+        raise SettingError(f'given must be "inputs" of the network or "activations" of the part, got {shown(given)}.')
+    return given
+
+
+def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Given:
+    """Whether x are inputs of the network, or, where it takes no such inputs, of the part."""
+    failures = []
+    kinds: tuple[tuple[Given, torch.nn.Module], ...] = (("inputs", network), ("activations", part.of(network)))
+    for kind, module in kinds:
+        try:
+            module(x[:2])
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            failures.append(str(error).splitlines()[0])
+        else:
+            return kind
+    raise DataError(
+        f"Samples of shape {tuple(x.shape[1:])} are neither inputs of the network ({failures[0]}) nor of its part "
+        f"({failures[1]})."
+    )
+
+
+def entering(network: torch.nn.Module, part: Part, x: torch.Tensor) -> torch.Tensor:
+    """What a part is given while a network runs on x."""
+    caught: list[torch.Tensor] = []
+
+    def catch(_: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        if len(arguments) != 1 or not isinstance(arguments[0], torch.Tensor):
+            raise SettingError(
+                f"The part {part.name!r} is called with {len(arguments)} arguments: only parts of one tensor can be "
+                "replaced."
+            )
+        caught.append(arguments[0])
+
+    handle = part.begins_with(network).register_forward_pre_hook(catch)
+    try:
+        network(x)
+    finally:
+        handle.remove()
+    if len(caught) != 1:
+        raise SettingError(
+            f"The part {part.name!r} is used {len(caught)} times as the network runs once: only parts that are used "
+            "once can be replaced."
+        )
+    return caught[0]
