@@ -67,9 +67,12 @@ def wiener_hammerstein(
 
 
 def coupled_tanks(
-    T: int = 4000, noise: float = 0.01, rng: int | np.random.Generator | None = None
+    T: int = 8000, noise: float = 0.01, rng: int | np.random.Generator | None = None
 ) -> tuple[Record, StateSpaceModel]:
-    """Two tanks, the upper one flowing into the lower: levels fall by their square roots. Arguments as of `duffing`."""
+    """Two tanks, the upper one flowing into the lower: levels fall by their square roots. Arguments as of `duffing`.
+
+    Levels move slowly, so a record has to be longer to have seen their range.
+    """
     h, a1, a2 = 0.1, 1.0, 1.2
 
     def root(u: Array) -> Array:

@@ -23,6 +23,8 @@ from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 
 Continuing = Literal["auto", "linear", "polynomial"]
+SIMPLE = 3
+"""Polynomials of at most this degree are believed beyond their range."""
 FARTHEST = 1.0
 """Lengths of its domain for which a branch goes on as a polynomial, where it does."""
 ROOM, SHUFFLED, ORDERS = 1.0, 16, 2
@@ -39,12 +41,13 @@ REACHES: dict[str, tuple[float, ...]] = {
 def reaches(continuing: Continuing, basis: Basis) -> tuple[float, ...]:
     """How far branches in a basis may go on as polynomials, first what is taken where data do not tell.
 
-    A branch that is one polynomial, and does as well with it as with pieces, is that polynomial beyond its range too.
-    The last of several pieces is one for a while: close to the end a line is off by g''/2 times the square of the
-    distance, and far from it nobody knows.
+    A branch that is a cubic, and does as well as one as with more freedom, is that cubic beyond its range too. Others
+    are what they end with for a while: close to the end a line is off by g''/2 times the square of the distance, and
+    far from it nobody knows.
     """
     ways = REACHES[continuing] if basis.continued_degree > 1 else REACHES["linear"]
-    return tuple(sorted(ways, reverse=True)) if isinstance(basis, Polynomial) else ways
+    simple = isinstance(basis, Polynomial) and basis.degree <= SIMPLE
+    return tuple(sorted(ways, reverse=True)) if simple else ways
 
 
 def with_reach(model: Candidate, basis: Basis | None, reach: float) -> ModelFunction:
