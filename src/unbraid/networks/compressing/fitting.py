@@ -86,8 +86,9 @@ class Judge:
 
 @dataclass(frozen=True)
 class Replacement:
-    """A model of a part, what it was fitted to, and how well the network agrees with it."""
+    """A model of a part, the samples X (S, m) that it was fitted to, and how well the network agrees with it."""
 
+    X: Array
     fit: Fit
     coordinates: Coordinates
     agreement: Agreement
@@ -101,7 +102,7 @@ class Replacement:
     @property
     def samples(self) -> int:
         """How many samples it was fitted to."""
-        return 0 if self.fit.problem is None else self.fit.problem.S
+        return len(self.X)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class PartFitting:
             jobs=self.jobs,
         )
         judged = self.judge.agreement(self.judge.replaced(self.module(coordinates.model(fit.model))), self.wanted)
-        found = Replacement(fit, coordinates, judged, coupling)
+        found = Replacement(self.activations.X[self.order[:samples]], fit, coordinates, judged, coupling)
         self.told(f"rank {rank}, {problem.S} samples, λ = {coupling:g}: {100 * judged.loss:.2f} % lost")
         return found
 

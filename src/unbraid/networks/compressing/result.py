@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -264,7 +266,7 @@ class Compression:
         example = self.judge.inputs[:2]
         network = copy.deepcopy(self.network).eval()
         batch = torch.export.Dim("batch", min=1)
-        with torch.no_grad(), quiet():
+        with torch.no_grad(), quiet(), silenced("torch.onnx"):
             program = torch.onnx.export(
                 network,
                 (example,),
@@ -287,3 +289,15 @@ class Compression:
         )
         held = f"{len(self.judge.inputs):,} held-out inputs"
         return f"Compression({ranks}: {after:,} numbers of {before:,}; on {held} {lost})"
+
+
+@contextmanager
+def silenced(name: str) -> Iterator[None]:
+    """Inside, a logger and those below it tell of errors alone."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
