@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unbraid.errors import SettingError, shown
+from unbraid.errors import SettingError, as_generator, check_whole, shown
 from unbraid.networks.conversion import check_torch
 
 if TYPE_CHECKING:
@@ -97,34 +98,43 @@ def compress(
     from unbraid.networks.compressing.fitting import Judge, PartFitting, default_basis, order_of_samples
     from unbraid.networks.compressing.layouts import OfSamples
     from unbraid.networks.compressing.measures import outputs_of
-    from unbraid.networks.compressing.parts import find_part
+    from unbraid.networks.compressing.parts import check_apart, find_part
     from unbraid.networks.compressing.ranks import Asked, find_rank
     from unbraid.networks.compressing.result import Compression
-    from unbraid.networks.compressing.samples import collect
+    from unbraid.networks.compressing.samples import Remembered, as_pair, collect
 
     asked = part if isinstance(part, list | tuple) else [part]
     ranks = list(rank) if isinstance(rank, list | tuple) else [rank] * len(asked)
     if not asked or len(ranks) != len(asked):
         raise SettingError(f"rank must be one for all parts, or one a part: there are {len(asked)}, got {shown(rank)}.")
     check_settings(budget, tolerance, samples, outputs, coupling, starts)
+    if callback is not None and not callable(callback):
+        raise SettingError(f"callback must be a function of a sentence, or None, got {shown(callback)}.")
     parts = [find_part(network, one) for one in asked]
     sizes = [Asked.of(one, budget, tolerance) for one in ranks]
-    generator = np.random.default_rng(rng)
+    check_apart(parts)
+    if len(parts) > 1 and as_pair(X) is None and isinstance(X, Iterable):
+        X = Remembered(X)  # what is held out stays the same for all parts, also where a loader shuffles
+    generator = as_generator(rng)
     seed = int(generator.integers(2**31))
     told = callback if callback is not None else ignore
     current, judge, replacements, path = network, None, [], []
     for one, size in zip(parts, sizes, strict=True):
         activations = collect(current, one, X, given, np.random.default_rng(seed))
         whole = activations.given == "inputs"
+        if not whole and len(parts) > 1:
+            raise SettingError("Several parts need inputs of the network, got what one of them is given.")
         runs = current if whole else one.of(current)
         seen = Judge(runs, one if whole else find_part(runs, ""), activations.inputs, activations.labels, False)
         ends = seen.ends_with_part()
-        classes = activations.classes and seen.wanted.ndim == 2 and seen.wanted.shape[1] > 1
+        several = seen.wanted.ndim == 2 and seen.wanted.shape[1] > 1
+        classes = activations.classes and several
         kind = outputs if outputs is not None else "logits" if classes and ends else "values"
-        classes = classes or (ends and kind != "values")
+        classes = classes or (several and ends and kind != "values")
         seen = Judge(runs, seen.part, activations.inputs, activations.labels, classes)
         judge = seen if judge is None else judge
         fitting = PartFitting(
+            name=one.name,
             activations=activations,
             function=OfSamples(one.of(current), activations.layout),
             judge=seen,
@@ -155,10 +165,10 @@ def check_settings(
 ) -> None:
     """Raise an error where a setting is none that can be meant."""
     for name, value, least in (("budget", budget, 0.0), ("tolerance", tolerance, 0.0), ("coupling", coupling, 0.0)):
-        if value is not None and not (isinstance(value, int | float) and not isinstance(value, bool) and value > least):
+        if value is not None and not (isinstance(value, Real) and not isinstance(value, bool) and float(value) > least):
             raise SettingError(f"{name} must be a number above {least:g}, got {shown(value)}.")
-    for name, value, fewest in (("samples", samples, 10), ("starts", starts, 1)):
-        if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= fewest):
-            raise SettingError(f"{name} must be a whole number, at least {fewest}, got {shown(value)}.")
+    check_whole("starts", starts, 1)
+    if samples is not None:
+        check_whole("samples", samples, 10)
     if outputs not in (None, "values", "logits", "softmax"):
         raise SettingError(f'outputs must be "values", "logits" or "softmax", got {shown(outputs)}.')

@@ -7,7 +7,7 @@ and covariance of the activations, and L the metric of the outputs,
 
 every direction z_k varies by one, and an entry of J_z is what an output changes by along it. Directions are those of
 E[J_zᵀ J_z], so that the first matter most; the last ones, which together change outputs by less than `LEFT_OUT` of all,
-are left out, and a fit has tens of inputs instead of hundreds.
+are left out if there are many, and a fit has tens of inputs instead of hundreds.
 
 What the outputs are decides on L. *values*: as they are. *logits*: what all of them share decides on no class, and is
 left out, L = 1 - 11ᵀ/n. *softmax*: L = M^{1/2} with M = E[diag(p) - p pᵀ] for p = softmax(f), to second order the loss
@@ -25,12 +25,16 @@ import numpy as np
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.branch import ParametricBranch
+from unbraid.kernels.pieces import Pieces
+from unbraid.results.branch import Branch, ParametricBranch
+from unbraid.results.branches.piecewise import PiecewiseBranch
 from unbraid.results.model import DecoupledModel
 
 Outputs = Literal["values", "logits", "softmax"]
 LEFT_OUT = 0.01
 """How much of what inputs do to outputs, as a share of the mean square, the directions do that are left out."""
+FEWEST = 20
+"""Directions that are kept whatever they do: leaving them out would gain little."""
 MOST_POINTS = 2000
 """Points that tell along which directions inputs vary, where inputs are more."""
 STILL = 1e-8
@@ -65,7 +69,7 @@ class Coordinates:
         worth, U = np.linalg.eigh(H)
         worth, U = np.maximum(worth[::-1], 0.0), U[:, ::-1]
         left = 1.0 - np.cumsum(worth) / max(worth.sum(), np.finfo(float).tiny)
-        U = U[:, : int(np.argmax(left < LEFT_OUT)) + 1]
+        U = U[:, : max(int(np.argmax(left < LEFT_OUT)) + 1, FEWEST)]
         return cls(center, ((V / size) @ U).T, (V * size) @ U, out, back)
 
     def inputs(self, X: Array) -> Array:
@@ -81,22 +85,25 @@ class Coordinates:
     def model(self, found: DecoupledModel) -> DecoupledModel:
         """A model in these coordinates as one of activations and outputs."""
         W0 = found.W0 @ self.inner
-        shifts = W0 @ self.center
-        branches = []
-        for branch, shift in zip(found.branches, shifts, strict=True):
-            assert isinstance(branch, ParametricBranch)
-            branches.append(branch.shifted(float(shift), branch.coordinates))
+        branches = [moved(one, float(by)) for one, by in zip(found.branches, W0 @ self.center, strict=True)]
         return DecoupledModel(W0, self.back @ found.W1, branches, self.back @ found.bias)
 
     def reduced(self, model: DecoupledModel) -> DecoupledModel:
         """A model of activations and outputs as one in these coordinates: what it does along the directions kept."""
-        branches = []
-        for branch, shift in zip(model.branches, model.W0 @ self.center, strict=True):
-            assert isinstance(branch, ParametricBranch)
-            branches.append(branch.shifted(-float(shift), branch.coordinates))
+        branches = [moved(one, -float(by)) for one, by in zip(model.branches, model.W0 @ self.center, strict=True)]
         W0, bias = model.W0 @ self.outer, self.out @ model.bias
         names = [f"direction {k + 1}" for k in range(len(self.inner))]
         return DecoupledModel(W0, self.out @ model.W1, branches, bias, input_names=names)
+
+
+def moved(branch: Branch, by: float) -> Branch:
+    """A branch on a domain that lies so much higher; training can have made one of pieces alone."""
+    if isinstance(branch, PiecewiseBranch):
+        pieces, (low, high) = branch.function, branch.domain
+        up = Pieces(pieces.breaks + by, pieces.middle + by, pieces.rate, pieces.powers)
+        return PiecewiseBranch(up, (low + by, high + by))
+    assert isinstance(branch, ParametricBranch)
+    return branch.shifted(by, branch.coordinates)
 
 
 def principal_directions(X: Array) -> tuple[Array, Array]:

@@ -39,7 +39,7 @@ class Data:
         return iter(self.batches())
 
 
-def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise: Batch) -> Data:
+def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise: Batch | None) -> Data:
     """Data for training: arrays and data sets are split, of other loaders `otherwise` is held out."""
     pair = as_pair(data)
     if pair is not None:
@@ -51,6 +51,8 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
 
         def shuffled() -> Iterator[Batch]:
             for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(BATCH):
+                if len(some) == 1 < len(rest):  # of which batch norm makes nothing
+                    continue
                 yield Batch(X[some], None if y is None else y[some])
 
         return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
@@ -69,8 +71,12 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
             "collate_fn": loader.collate_fn,
             "num_workers": loader.num_workers,
         }
-        training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own)
+        alone = len(kept) % own["batch_size"] == 1 < len(kept)  # of a last one batch norm makes nothing
+        last = {"drop_last": loader.drop_last or alone}
+        training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own, **last)
         return Data(lambda: training, list(as_batches(torch.utils.data.DataLoader(held, **own))))
+    if otherwise is None:
+        raise DataError("Nothing is held out of this loader, for compress was given activations: give held_out=(X, y).")
     return Data(lambda: loader, [otherwise])
 
 
@@ -111,8 +117,9 @@ class Objective:
                 raise DataError('loss="task" needs labels: give (X, y), or a loader of (x, y); or loss="distil".')
             if self.classes:
                 return torch.nn.functional.cross_entropy(found, batch.y)
-            return torch.nn.functional.mse_loss(found.flatten(1), batch.y.reshape(len(found), -1)) / self.scale
-        with torch.no_grad():
+            wanted = batch.y.reshape(len(found), -1).to(found)
+            return torch.nn.functional.mse_loss(found.flatten(1), wanted) / self.scale
+        with evaluation_mode(self.original), torch.no_grad():
             wanted = self.original(batch.x)
         if self.classes:
             return divergence(found.flatten(1), wanted.flatten(1))
@@ -185,10 +192,12 @@ def train(
     was_training = network.training
     try:
         for epoch in range(epochs):
-            network.train()
+            network.train(what == "all")
             for group in optimiser.param_groups:
                 group["lr"] = rate * 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
+            empty = True
             for given in data:
+                empty = False
                 optimiser.zero_grad()
                 loss = objective(network, placed(given))
                 loss.backward()
@@ -197,6 +206,8 @@ def train(
                 optimiser.step()
                 for one in feasible:
                     one.keep()
+            if empty:
+                raise DataError(f"Epoch {epoch + 1} has no batches: give data that can be gone through again.")
             losses.append(held())
             if callback is not None:
                 callback(epoch + 1, losses[-1])

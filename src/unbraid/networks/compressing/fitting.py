@@ -19,6 +19,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.functions.torch_functions import TorchFunction, evaluation_mode
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
+from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.networks.compressing.coordinates import Coordinates, Outputs, principal_directions, spread_out_in
 from unbraid.networks.compressing.layouts import OfMaps, OfSamples
@@ -109,6 +110,7 @@ class Replacement:
 class PartFitting:
     """How models of a part are fitted: settings of `compress`, and samples in the order in which they are taken."""
 
+    name: str
     activations: Activations
     function: OfSamples
     judge: Judge
@@ -196,4 +198,6 @@ def order_of_samples(X: Array, rng: np.random.Generator) -> IndexArray:
 
 def default_basis(basis: Any) -> Basis:
     """What branches are made of: B-splines of six coefficients, if nothing else is asked for."""
+    if basis is not None and not isinstance(basis, Basis):
+        raise SettingError(f"basis must be a basis such as ub.BSpline(df=12), got {shown(basis)}.")
     return BSpline(6) if basis is None else basis

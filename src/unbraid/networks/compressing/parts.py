@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import torch
 
 from unbraid.errors import SettingError, shown
 
-SLICE = re.compile(r"(?:(?P<owner>.*)\.)?(?P<first>-?\d*):(?P<last>-?\d*)")
+SLICE = re.compile(r"(?:(?P<owner>.*)\.)?(?P<first>(?:-?\d+)?):(?P<last>(?:-?\d+)?)")
 """``"2:"``, ``":-1"``, or ``"classifier.1:4"``."""
 
 
@@ -61,6 +63,14 @@ class Part:
         return result
 
 
+def check_apart(parts: Sequence[Part]) -> None:
+    """Raise an error where parts have modules in common: one is gone once the other is replaced."""
+    paths = [[".".join(filter(None, (part.owner, child))) for child in part.children or ("",)] for part in parts]
+    for (one, inside), (other, around) in permutations(zip(parts, paths, strict=True), 2):
+        if any(a == b or not b or a.startswith(f"{b}.") for a in inside for b in around):
+            raise SettingError(f"The parts {one.name!r} and {other.name!r} have modules in common: give others.")
+
+
 def find_part(network: object, part: object) -> Part:
     """The part of a network that a name, a slice or a number says."""
     if not isinstance(network, torch.nn.Module):
@@ -71,7 +81,7 @@ def find_part(network: object, part: object) -> Part:
         return part_of_sequential(network, text, found["owner"] or "", found["first"], found["last"])
     if text == "":
         return Part(text, "", ())
-    if text.lstrip("-").isdigit() and isinstance(network, torch.nn.Sequential):
+    if re.fullmatch(r"-?\d+", text) and isinstance(network, torch.nn.Sequential):
         text = list(network._modules)[int(text)] if -len(network) <= int(text) < len(network) else text
     owner, _, child = text.rpartition(".")
     try:

@@ -49,7 +49,7 @@ def find_rank(
     def tried(found: Replacement) -> Replacement:
         rank = found.fit.model.rank
         steps[:] = [one for one in steps if one.rank != rank]
-        steps.append(Step(fitting.judge.part.name, rank, numbers_of(fitting, rank), found.agreement))
+        steps.append(Step(fitting.name, rank, numbers_of(fitting, rank), found.agreement))
         return found
 
     def fit(rank: int, weight: float | None) -> Replacement:

@@ -10,11 +10,18 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from unbraid.data.functions.hosts import quiet
-from unbraid.errors import MissingDependencyError, SettingError, install_hint, shown
+from unbraid.errors import (
+    MissingDependencyError,
+    SettingError,
+    as_generator,
+    check_number,
+    check_whole,
+    install_hint,
+    shown,
+)
 from unbraid.networks.compressing.finetuning import (
     RATE,
     Feasible,
@@ -28,7 +35,7 @@ from unbraid.networks.compressing.finetuning import (
 from unbraid.networks.compressing.fitting import Judge, Replacement
 from unbraid.networks.compressing.measures import BATCHES, Agreement, Cost
 from unbraid.networks.compressing.parts import Part, count_numbers
-from unbraid.networks.compressing.samples import Batch
+from unbraid.networks.compressing.samples import Batch, are_classes
 from unbraid.networks.conversion import model as model_of
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.fit import Fit, errors_on
@@ -199,14 +206,17 @@ class Compression:
         check_loss(loss)
         if what not in ("all", "module"):
             raise SettingError(f'what must be "all" or "module", got {shown(what)}.')
-        if not isinstance(epochs, int) or epochs < 1:
-            raise SettingError(f"epochs must be a whole number, at least 1, got {shown(epochs)}.")
-        generator = np.random.default_rng(rng)
-        ready = prepare(data, held_out, generator, Batch(self.judge.inputs, self.judge.labels))
+        check_whole("epochs", epochs, 1)
+        check_whole("patience", patience, 0)
+        check_number("rate", rate, 0.0)
+        own = Batch(self.judge.inputs, self.judge.labels) if self._runs_whole else None
+        ready = prepare(data, held_out, as_generator(rng), own)
         labels = next((one.y for one in ready.held if one.y is not None), None)
-        whole = labels is not None and not torch.as_tensor(labels).is_floating_point()
-        scale = float(self.judge.wanted.double().var(0).mean())
-        objective = Objective(self.original.eval(), loss, self.judge.classes or whole, max(scale, 1e-30))
+        wanted = self.judge.wanted
+        several = wanted.ndim == 2 and wanted.shape[1] > 1
+        whole = several and labels is not None and are_classes(torch.as_tensor(labels))
+        scale = float(wanted.double().var(0).mean())
+        objective = Objective(self.original, loss, self.judge.classes or whole, max(scale, 1e-30))
         feasible = [
             Feasible(module, found.fit.constraints)
             for module, found in zip(self.modules, self.replacements, strict=True)
@@ -226,13 +236,22 @@ class Compression:
 
     def agreement(self) -> Agreement:
         """How well the network agrees with the original now, on inputs that were held out."""
-        return self.judge.agreement(self.network)
+        return self.judge.agreement(self._judged(self.network))
+
+    @property
+    def _runs_whole(self) -> bool:
+        """Whether what is held out are inputs of the network; else they are those of the part."""
+        return self.judge.network is self.original
+
+    def _judged(self, network: torch.nn.Module) -> torch.nn.Module:
+        """What of a network runs on what is held out."""
+        return network if self._runs_whole else self._places()[0].of(network)
 
     def table(self) -> Table:
         """Numbers, multiplications, latency, and agreement with the original on inputs that were held out."""
-        networks = {"original": self.judge.network, "replaced": self.replaced}
+        networks = {"original": self.judge.network, "replaced": self._judged(self.replaced)}
         if self.losses:
-            networks["trained"] = self.network
+            networks["trained"] = self._judged(self.network)
         judged = [self.judge.agreement(one) for one in networks.values()]
         costs = [Cost.of(one, self.judge.inputs) for one in networks.values()]
         with_labels = judged[0].right is not None
@@ -263,6 +282,11 @@ class Compression:
             raise MissingDependencyError(
                 f"ONNX of a network needs onnx and onnxscript: {install_hint('onnx')}."
             ) from None
+        if not self._runs_whole:
+            raise SettingError(
+                "export needs inputs of the network, and compress was given activations of its part: give it inputs, "
+                "or give result.network to torch.onnx.export."
+            )
         example = self.judge.inputs[:2]
         network = copy.deepcopy(self.network).eval()
         batch = torch.export.Dim("batch", min=1)

@@ -59,7 +59,30 @@ class Activations:
     @property
     def classes(self) -> bool:
         """Whether labels say that outputs are classes."""
-        return self.labels is not None and not self.labels.is_floating_point() and self.labels.ndim == 1
+        return self.labels is not None and are_classes(self.labels)
+
+
+def are_classes(labels: torch.Tensor) -> bool:
+    """Whether labels are classes: one whole number a sample."""
+    return not labels.is_floating_point() and labels.ndim == 1
+
+
+class Remembered:
+    """Batches of a loader that come again, the same ones, each time they are asked for; read as far as is needed."""
+
+    def __init__(self, loader: Iterable[Any]) -> None:
+        self.loader, self.read = iter(loader), list[Any]()
+
+    def __iter__(self) -> Iterator[Any]:
+        k = 0
+        while True:
+            if k == len(self.read):
+                try:
+                    self.read.append(next(self.loader))
+                except StopIteration:
+                    return
+            yield self.read[k]
+            k += 1
 
 
 def collect(
@@ -115,7 +138,7 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
         for some in order.split(BATCH):
             yield as_batch(X[some], None if y is None else y[some])
         return
-    if not isinstance(data, Iterable):
+    if not isinstance(data, Iterable) or isinstance(data, str):
         raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
     for batch in data:
         one = isinstance(batch, list | tuple)
