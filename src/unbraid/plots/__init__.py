@@ -12,6 +12,7 @@ from unbraid.plots.inputs.importance import importance
 from unbraid.plots.learning import learning_curve
 from unbraid.plots.residuals import residuals
 from unbraid.plots.selection import selection
+from unbraid.plots.sizes import sizes
 from unbraid.plots.starts import starts
 from unbraid.plots.weights import weights
 
@@ -25,6 +26,7 @@ __all__ = [
     "learning_curve",
     "residuals",
     "selection",
+    "sizes",
     "starts",
     "weights",
 ]
