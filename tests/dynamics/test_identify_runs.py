@@ -176,3 +176,20 @@ def test_a_checkpoint_of_another_identification_is_refused(tmp_path: Path) -> No
     for words, settings in others.items():
         with pytest.raises(SettingError, match=f"is the checkpoint of another fit.*{words}"):
             fitted("state space", checkpoint=path, **settings)
+
+
+def test_a_checkpoint_of_a_model_with_another_nonlinearity_is_refused(tmp_path: Path) -> None:
+    path, truth = tmp_path / "fit.checkpoint", ub.dynamics.systems.duffing(T=300, rng=0)
+    record, model = truth
+
+    def cubic(size: float) -> Any:
+        return lambda p: size * np.array([-0.01, -0.1, 0.0]) * np.atleast_2d(p)[:, :1] ** 3
+
+    def run(size: float) -> Any:
+        parts = model.A, model.B, model.C, model.D
+        settings: dict[str, Any] = {"basis": ub.Polynomial(3), "starts": 2, "rng": 0, "checkpoint": path}
+        return ub.dynamics.decouple(*parts, cubic(size), record, 1, **settings)
+
+    assert bits(run(1.0)) == bits(run(1.0))
+    with pytest.raises(SettingError, match="is the checkpoint of another fit"):
+        run(1.1)

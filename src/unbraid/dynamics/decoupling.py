@@ -32,6 +32,8 @@ from unbraid.kernels.arrays import Array, spread_out
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
 
+MOMENTS = 50
+"""Moments by which a given model is known."""
 POINTS = 500
 """Points of the trajectory at which f is evaluated, with its Jacobian, at most."""
 
@@ -95,7 +97,7 @@ def decouple(
     if given.L.shape != (nx + ny, nx + nu):
         raise DataError(f"A, B, C, D must belong to {nu} inputs and {ny} outputs, as the records do.")
     began = time.perf_counter()
-    settings = {"kind": "decouple", "L": given.L, **vars(request)}
+    settings = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0]), **vars(request)}
     with open_session(used, settings, rng, callback, checkpoint) as session:
         phi = session.journal.unit(lambda: given.points(used))
         problem = Problem.from_function(f, phi)
@@ -132,6 +134,11 @@ class GivenModel:
     def slopes(self, outputs: Outputs, width: int) -> Array:
         """Nothing: the model is gone through moment by moment."""
         return np.zeros((len(outputs.f), len(self.L), width))
+
+    def beginning(self, record: Record) -> Array:
+        """What the model does in its first moments on a record: by that a checkpoint knows f, which has no numbers."""
+        n, nx = len(self.L), self.order
+        return walk(self, Feedback(nx, (1,), n - nx, n), record.u[:MOMENTS], np.zeros((1, nx)), np.full(nx, 1e100)).f
 
     def points(self, records: Sequence[Record]) -> Array:
         """Some points φ of its trajectories from rest, spread evenly."""
