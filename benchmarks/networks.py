@@ -37,6 +37,7 @@ from unbraid.networks.compressing.samples import Batch
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 RANKS, COMPARED, EPOCHS = (4, 8, 16, 32), (8, 16), 3
+LOSSES = ("distil", "task")
 
 
 def read_idx(folder: Path, name: str) -> Any:
@@ -301,7 +302,10 @@ def mnist(seeds: range, weights: str, folder: Path) -> None:
         print(
             f"r = {rank}, {count_numbers(result.modules[0])} of {count_numbers(find_part(network, '2:').of(network))} "
             f"numbers: median {np.median(before):.2f}, worst {before.min():.2f}, at most {seconds.max():.0f} s; "
-            f"fine-tuned {np.median(after):.2f}, worst {after.min():.2f}"
+            "fine-tuned: "
+            + ", ".join(
+                f"{loss} {np.median(one):.2f}, worst {one.min():.2f}" for loss, one in zip(LOSSES, after, strict=True)
+            )
         )
 
 

@@ -193,6 +193,6 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch: pytest.Monke
 
 
 def test_names_of_the_room_are_listed() -> None:
-    assert dir(ub.networks) == ["DecoupledModule", "model", "module"]
+    assert dir(ub.networks) == ["DecoupledModule", "compress", "model", "module"]
     with pytest.raises(AttributeError, match="no attribute 'Linear'"):
         _ = ub.networks.Linear  # type: ignore[attr-defined]

@@ -67,7 +67,7 @@ def compress(
         much as they change probabilities. None: "logits" for the end of a network whose labels are classes, else
         "values".
     coupling
-        λ, how much values count beside Jacobians. None: that which agrees best on held-out inputs, of 1, 3 and 10.
+        λ, how much values count beside Jacobians. None: that which agrees best on held-out inputs, 1 or 3.
     basis, constraint, starts, jobs
         As in `ub.decouple`, but `BSpline(6)` if basis is None.
     given
@@ -148,7 +148,7 @@ def compress(
             told=told,
             wanted=outputs_of(network, activations.inputs) if whole else seen.wanted,
         )
-        found, tried = find_rank(fitting, size, samples, coupling)
+        found, tried = find_rank(fitting, size, samples, None if coupling is None else float(coupling))
         replacements.append(found)
         path += tried
         current = one.replaced(current, fitting.module(found.model))

@@ -39,6 +39,8 @@ MOST_POINTS = 2000
 """Points that tell along which directions inputs vary, where inputs are more."""
 STILL = 1e-8
 """Directions whose variance is less than this share of the largest do not vary."""
+CERTAIN = 1e-12
+"""Where probabilities vary by less, all classes are certain, and differences of logits count as they are."""
 FLOOR = 1e-3
 """How much, at least, differences of logits weigh in the softmax's metric, as a share of the mean."""
 
@@ -131,6 +133,8 @@ def metric(F: Array, outputs: Outputs) -> tuple[Array, Array]:
     p = np.exp(F - F.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     M = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
+    if np.trace(M) < CERTAIN:
+        return centred, centred
     M = M + FLOOR * np.trace(M) / n * centred
     weight, V = np.linalg.eigh(M)
     V, root = V[:, 1:], np.sqrt(weight[1:])  # the first is what all logits share

@@ -209,14 +209,14 @@ def train(
             if empty:
                 raise DataError(f"Epoch {epoch + 1} has no batches: give data that can be gone through again.")
             losses.append(held())
-            if callback is not None:
-                callback(epoch + 1, losses[-1])
             if losses[-1] < min(losses[:-1]):
                 best, waited = copy.deepcopy(network.state_dict()), 0
             else:
                 waited += 1
-                if waited > patience:
-                    break
+            if callback is not None:
+                callback(epoch + 1, losses[-1])
+            if waited > patience:
+                break
     except KeyboardInterrupt:
         pass  # with the best so far
     finally:

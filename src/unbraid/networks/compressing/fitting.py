@@ -30,10 +30,8 @@ from unbraid.networks.conversion import module
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 
-COUPLINGS = (1.0, 3.0, 10.0)
+COUPLINGS = (1.0, 3.0)
 """λ that are tried: how much values weigh beside Jacobians."""
-STARTS = 8
-"""Random starts of a fit."""
 FIRST_SAMPLES, MOST_SAMPLES, GAIN = 360, 3000, 0.95
 """How many samples a fit begins with; they are doubled up to so many, while what is lost falls to this share."""
 SPREAD, AMONG = 720, 8000
