@@ -81,11 +81,15 @@ print(result.table())
 
 with torch.no_grad():
     told = network(X)
-small = trained(
-    torch.nn.Sequential(torch.nn.Linear(7, 10), torch.nn.SiLU(), torch.nn.Linear(10, 1)), told, 1e-2
-)
-ones = torch.cat([X, torch.ones(len(X), 1)], 1)
-affine = torch.cat([X_test, torch.ones(len(X_test), 1)], 1) @ torch.linalg.lstsq(ones, Y).solution
+layers = torch.nn.Linear(7, 10), torch.nn.SiLU(), torch.nn.Linear(10, 1)
+small = trained(torch.nn.Sequential(*layers), told, 1e-2)
+
+
+def with_ones(x):
+    return torch.cat([x, torch.ones(len(x), 1)], 1)
+
+
+affine = with_ones(X_test) @ torch.linalg.lstsq(with_ones(X), Y).solution
 found = {
     "network, 4737 numbers": network(X_test),
     "six curves, 91 numbers": before,
@@ -104,5 +108,5 @@ ub.plots.branches(result.fit)
 plt.show()
 
 # %%
-# `result.network` is a module like any other. ``result.export("piston.onnx")`` writes it for
-# onnxruntime, ``result.model.export("piston.c")`` the curves as a function in C.
+# `result.network` is a module like any other. ``result.export("piston.onnx")`` writes it
+# for onnxruntime, ``result.model.export("piston.c")`` the curves as a function in C.
