@@ -60,7 +60,7 @@ def test_a_record_becomes_a_model(folder: Path) -> None:
     result = run(f"{IDENTIFY} --order 2 --rank 1 --degree 3 --basis polynomial --starts 2 -o found.npz")
     assert result.exit_code == 0, result.output
     assert all(said in result.stdout for said in ("simulation", "one step ahead", "linear model", "Status: CONVERGED"))
-    assert "Data:   400 samples, input force, output position, 40 numbers missing." in result.stdout
+    assert ": 400 samples, input force, output position, 40 numbers missing." in result.stdout
     assert result.stdout.endswith("Model:  found.npz\n")
     model = ub.dynamics.load("found.npz")
     assert (model.input_names, model.output_names) == (("force",), ("position",))

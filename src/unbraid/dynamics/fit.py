@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import known_means
 from unbraid.dynamics.record import Record, as_records
+from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
 from unbraid.results.worth.held_out import percents
@@ -192,6 +193,11 @@ def runs_on(
     """Simulations of records, the first outputs of which set the initial state and do not count; see `error_on`."""
     runs = []
     for record in as_records(records):
+        if not np.isclose(record.dt, model.dt, rtol=1e-3):
+            raise DataError(
+                f"The record has a sampling time of {record.dt:.6g}, and the model one of {model.dt:.6g}: resample the "
+                "record, or say what its dt is."
+            )
         count = min(FIRST, max(len(record) // 10, 1)) if first is None else first
         start = record.y[:count] if count else None
         runs.append(Run(record, model.run(record.u, start), max(count, record.burn_in)))

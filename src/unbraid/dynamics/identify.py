@@ -21,7 +21,7 @@ from unbraid.dynamics.identifying.request import Auto, Request, check_enough, op
 from unbraid.dynamics.identifying.search import Fitting, improve, model_of
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
-from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.record import Record, as_records, check_signals
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError, check_whole
 from unbraid.runtime.files import StrPath
@@ -89,6 +89,7 @@ def state_space(
     (True, (2, 2))
     """
     used = as_records(records)
+    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     if order != "auto":
         check_whole("order", order, 1)
@@ -138,6 +139,7 @@ def narx(
     DynamicFit
     """
     used = as_records(records)
+    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     lags = as_lags("input_lags", input_lags, 0), as_lags("output_lags", output_lags, 1)
     form = NarxForm(used[0].nu, used[0].ny, *lags)

@@ -13,8 +13,8 @@ from unbraid.data.checks import as_names, check_finite, counted, numbers, read_o
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
 from unbraid.kernels.arrays import Array
 
-UNEVEN = 1e-3
-"""Of the sampling time: by so much the moments of a record may be off an even grid."""
+UNEVEN = 0.02
+"""Of the sampling time: by so much the moments of a record may be off an even grid, being rounded."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -193,6 +193,18 @@ def as_records(records: object) -> tuple[Record, ...]:
                 "Resample one of them."
             )
     return tuple(averaged(one) for one in several)
+
+
+def check_signals(records: Sequence[Record]) -> None:
+    """Refuse records to be identified from in which no input varies, or an output does not."""
+    u, y = (np.concatenate([getattr(one, name) for one in records]) for name in ("u", "y"))
+    if not np.ptp(u, axis=0).any():
+        raise DataError("No input varies in any record: nothing can be learned of how outputs answer to them.")
+    for i in range(y.shape[1]):
+        known = y[np.isfinite(y[:, i]), i]
+        if not known.size or not np.ptp(known):
+            name = (records[0].output_names or [f"output {k + 1}" for k in range(y.shape[1])])[i]
+            raise DataError(f"{name} does not vary in any record: leave it out, or give records in which it does.")
 
 
 def averaged(record: Record) -> Record:

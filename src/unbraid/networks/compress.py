@@ -170,5 +170,7 @@ def check_settings(
     check_whole("starts", starts, 1)
     if samples is not None:
         check_whole("samples", samples, 10)
+    if isinstance(budget, int | float) and budget >= 1.0:
+        raise SettingError(f"budget must be below 1, a share of the part's numbers such as 0.25, got {shown(budget)}.")
     if outputs not in (None, "values", "logits", "softmax"):
         raise SettingError(f'outputs must be "values", "logits" or "softmax", got {shown(outputs)}.')

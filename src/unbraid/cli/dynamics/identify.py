@@ -169,7 +169,7 @@ def command(
     if as_json:
         say_document({**fit_document(result, records, errors, seed, output), "report": report_path})
     else:
-        print_fit(result, records, list(zip(test, errors, strict=True)))
+        print_fit(result, list(zip(data, records, strict=True)), list(zip(test, errors, strict=True)))
         say(f"Model:  {output}")
         say_report(report_path)
     if result.status is Status.INTERRUPTED:
@@ -234,7 +234,9 @@ def error_document(error: RecordError) -> dict[str, Any]:
     return {**{name: getattr(error, name) for name in names}, "status": error.status.name}
 
 
-def print_fit(result: DynamicFit, records: Sequence[Record], tests: Sequence[tuple[Path, RecordError]]) -> None:
+def print_fit(
+    result: DynamicFit, records: Sequence[tuple[Path, Record]], tests: Sequence[tuple[Path, RecordError]]
+) -> None:
     """Print how good the model is, and how it came about."""
     model = result.model
     names = [clean_name(name) for name in model.output_names or [f"output {i + 1}" for i in range(model.ny)]]
@@ -249,8 +251,8 @@ def print_fit(result: DynamicFit, records: Sequence[Record], tests: Sequence[tup
     if tests:
         rows = [(f"{path}, {name}", error_text(one, i)) for path, one in tests for i, name in enumerate(names)]
         print_table("On further records", ("", "simulation"), rows[:MOST_ROWS])
-    for record in records:
-        say(f"Data:   {describe_record(record)}.")
+    for path, record in records:
+        say(f"Data:   {path}: {describe_record(record)}.")
     say(f"Found:  {model!r}, {result.basis!r}, {result.seconds:.2f} s.")
     if result.starts:
         close = sum(one <= 1.02 * result.starts[0] for one in result.starts)

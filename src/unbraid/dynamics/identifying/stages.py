@@ -330,7 +330,8 @@ class Identification:
         notes = self.notes if found.steady else (*self.notes, UNSTEADY)
         if found.basis is None or not np.isfinite(found.beyond):
             return notes
-        beyond = f"as polynomials for {found.reach:g} of their range, then as lines" if found.reach else "as lines"
+        length = "one length" if found.reach == 1.0 else f"{found.reach:g} lengths"
+        beyond = f"as polynomials for {length} of their range, then as lines" if found.reach else "as lines"
         return (
             *notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "

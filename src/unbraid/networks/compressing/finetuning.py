@@ -161,9 +161,14 @@ def train(
     rate: float,
     patience: int,
     callback: Callable[[int, float], None] | None,
+    without: torch.Tensor | None = None,
 ) -> list[float]:
-    """Train a network in place; the losses on what is held out, before and after each epoch. The best state is kept."""
+    """Train a network in place; the losses on what is held out, before and after each epoch. The best state is kept.
+
+    Inputs that are among those of `without` are not trained on.
+    """
     device, dtype = device_and_type(network)
+    left_out = set() if without is None else set(map(bytes, as_rows(without)))
 
     def placed(given: Any) -> Batch:
         x, y = as_batch(given)
@@ -197,9 +202,12 @@ def train(
                 group["lr"] = rate * 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
             empty = True
             for given in data:
+                batch = leave_out(placed(given), left_out)
+                if not len(batch.x):
+                    continue
                 empty = False
                 optimiser.zero_grad()
-                loss = objective(network, placed(given))
+                loss = objective(network, batch)
                 loss.backward()
                 if not torch.isfinite(loss):
                     raise DataError("The loss is NaN or infinite: train with smaller steps, such as rate=1e-4.")
@@ -223,6 +231,22 @@ def train(
         network.load_state_dict(best)
         network.train(was_training)
     return losses
+
+
+def as_rows(x: torch.Tensor) -> Any:
+    """Inputs as rows of bytes, by which they are known."""
+    return x.detach().flatten(1).cpu().contiguous().view(torch.uint8).numpy()
+
+
+def leave_out(batch: Batch, known: set[bytes]) -> Batch:
+    """A batch without inputs that are known; of a single one that is left batch norm makes nothing, so none is."""
+    if not known:
+        return batch
+    kept = [k for k, row in enumerate(as_rows(batch.x)) if bytes(row) not in known]
+    if len(kept) == len(batch.x):
+        return batch
+    kept = kept if len(kept) > 1 else []
+    return Batch(batch.x[kept], None if batch.y is None else batch.y[kept])
 
 
 def check_loss(loss: object) -> None:

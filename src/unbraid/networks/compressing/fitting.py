@@ -6,7 +6,7 @@ Everything that is open is chosen by how well the network agrees with the origin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,13 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.functions.torch_functions import TorchFunction, evaluation_mode
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import SettingError, shown
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.networks.compressing.coordinates import Coordinates, Outputs, principal_directions, spread_out_in
 from unbraid.networks.compressing.layouts import OfMaps, OfSamples
 from unbraid.networks.compressing.measures import Agreement, agreement, outputs_of
 from unbraid.networks.compressing.parts import Part, device_and_type
-from unbraid.networks.compressing.samples import Activations
+from unbraid.networks.compressing.samples import Activations, batches_of
 from unbraid.networks.conversion import module
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -66,6 +66,15 @@ class Judge:
         """That of another network; `wanted` are the outputs of the original, where they are not those of this one."""
         wanted = self.wanted if wanted is None else wanted
         return agreement(outputs_of(network, self.inputs), wanted, self.classes, self.labels)
+
+    def on(self, data: object) -> Judge:
+        """The same on other inputs, with labels or without."""
+        several = list(batches_of(data, self.network, np.random.default_rng(0)))
+        if not several:
+            raise DataError("There are no inputs to compare networks on.")
+        y = [one.y for one in several if one.y is not None]
+        labels = torch.cat(y) if len(y) == len(several) else None
+        return replace(self, inputs=torch.cat([one.x for one in several]), labels=labels)
 
     def ends_with_part(self) -> bool:
         """Whether what the part gives is what the network does."""

@@ -177,7 +177,8 @@ class Compression:
         Parameters
         ----------
         data
-            (X, y) or X as arrays or tensors, or a loader of batches (x, y) or x.
+            (X, y) or X as arrays or tensors, or a loader of batches (x, y) or x. Inputs that `compress` has held out
+            are left out, so that the table goes on to tell of inputs that were not trained on.
         epochs
             How many times all data are gone through, at most.
         loss
@@ -231,6 +232,7 @@ class Compression:
             rate=rate,
             patience=patience,
             callback=callback,
+            without=None if own is None else own.x,
         )
         return self
 
@@ -247,16 +249,21 @@ class Compression:
         """What of a network runs on what is held out."""
         return network if self._runs_whole else self._places()[0].of(network)
 
-    def table(self) -> Table:
-        """Numbers, multiplications, latency, and agreement with the original on inputs that were held out."""
-        networks = {"original": self.judge.network, "replaced": self._judged(self.replaced)}
+    def table(self, data: object = None) -> Table:
+        """Numbers, multiplications, latency, and agreement with the original.
+
+        On inputs that were held out, which the original may have been trained on; or on `data`, inputs of the network
+        as `compress` takes them, (X, y) of a test set say.
+        """
+        judge = self.judge if data is None else self.judge.on(data)
+        networks = {"original": judge.network, "replaced": self._judged(self.replaced)}
         if self.losses:
             networks["trained"] = self._judged(self.network)
-        judged = [self.judge.agreement(one) for one in networks.values()]
-        costs = [Cost.of(one, self.judge.inputs) for one in networks.values()]
+        judged = [judge.agreement(one) for one in networks.values()]
+        costs = [Cost.of(one, judge.inputs) for one in networks.values()]
         with_labels = judged[0].right is not None
         heads = ["network", "numbers", "multiplications", *(f"ms for {batch}" for batch in BATCHES)]
-        heads += (["same class"] if self.judge.classes else []) + ["outputs off"] + (["right"] if with_labels else [])
+        heads += (["same class"] if judge.classes else []) + ["outputs off"] + (["right"] if with_labels else [])
         rows = []
         for name, cost, one in zip(networks, costs, judged, strict=True):
             row = [name, f"{cost.numbers:,}", f"{cost.multiplications:,}"]
@@ -276,6 +283,8 @@ class Compression:
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write the network as ONNX, for batches of any length; the path."""
+        if Path(path).suffix != ".onnx":
+            raise SettingError(f"A network is written as ONNX: give a path that ends in .onnx, got {str(path)!r}.")
         try:
             import onnxscript  # noqa: F401
         except ImportError:
