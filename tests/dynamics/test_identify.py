@@ -93,6 +93,15 @@ def test_records_of_different_lengths_with_gaps() -> None:
     assert [len(run.y) for run in fit.simulations] == [400, 250, 120]
 
 
+@pytest.mark.parametrize("narx", [False, True])
+def test_a_fit_keeps_the_best_linear_model(narx: bool) -> None:
+    fit = duffing_fit(narx)
+    assert fit.linear is not None
+    assert not fit.linear.nonlinearity.rank
+    off = ub.dynamics.fit.simulation_error(ub.dynamics.fit.runs_on(fit.linear, [one.record for one in fit.runs]))
+    np.testing.assert_allclose(off.rmse, fit.linear_error.rmse, rtol=0.3)
+
+
 def test_no_branches_give_the_best_linear_model() -> None:
     for fit in (ub.dynamics.state_space(duffing(300), 2, 0), ub.dynamics.narx(duffing(300), 0, **LAGS)):
         assert fit.model.rank == 0

@@ -29,7 +29,7 @@ class Finished(NamedTuple):
 
 
 def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str, ...]) -> DynamicFit:
-    """The fit of models that were found, with their errors on all records."""
+    """The fit of models that were found, with their errors on all records; how it came about is still to come."""
     skips = [max(record.burn_in, found.model.lead) for record in data.records]
     runs = simulations(data, found.model, found.pasts)
     lines = simulations(data, found.linear, found.linear_pasts)
@@ -48,6 +48,7 @@ def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str,
         basis,
         (),
         notes=(*notes, LEAVES) if lost else notes,
+        linear=found.linear,
     )
 
 
