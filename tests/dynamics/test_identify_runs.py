@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,7 @@ from interrupted_fits import Counting, CtrlC, killed
 from simulated_candidates import duffing_records
 from unbraid.data.fingerprint import marks_of
 from unbraid.dynamics import DynamicFit, Record
+from unbraid.dynamics.identifying import stages
 from unbraid.errors import SettingError
 from unbraid.fitting.checkpoints import checkpoint
 from unbraid.results.outcome import Status
@@ -99,6 +101,22 @@ def test_ctrl_c_returns_the_best_so_far(name: str, phase: str) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_ctrl_c_ends_the_search_for_a_rank(phase: str, share: float) -> None:
     fit = fitted("state space, rank open", callback=CtrlCAt(phase, share))
+    assert fit.status is Status.INTERRUPTED
+    assert np.isfinite(fit.simulation_error.rmse).all()
+
+
+@pytest.mark.parametrize("between", ["is_steady", "follow_courses", "scaled_states", "find_gain"])
+def test_ctrl_c_between_steps_returns_the_best_so_far(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, waiting = getattr(stages, between), [True]
+
+    def interrupted(*arguments: Any) -> Any:
+        if waiting:
+            waiting.pop()
+            signal.raise_signal(signal.SIGINT)
+        return work(*arguments)
+
+    monkeypatch.setattr(stages, between, interrupted)
+    fit = fitted("state space")
     assert fit.status is Status.INTERRUPTED
     assert np.isfinite(fit.simulation_error.rmse).all()
 

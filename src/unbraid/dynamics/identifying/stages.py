@@ -42,6 +42,7 @@ from unbraid.errors import DataError
 from unbraid.fitting.session import CUTS, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
+from unbraid.runtime.interrupts import attempt
 from unbraid.solvers.iterates import Run
 
 FEW_SAMPLES = 1500
@@ -145,8 +146,13 @@ class Identification:
             runs = race(session.part(0.25, 0.5), self.fitting, curved, moved, "search") or runs
         if not runs:
             return None
-        starts = tuple(run.objective for run in runs)
-        return self.choose_basis(session.part(0.5, 1.0), point_of(runs[0]), bases, cut_of(runs))._replace(starts=starts)
+        point, starts = point_of(runs[0]), tuple(run.objective for run in runs)
+        chosen = attempt(  # Ctrl-C from here on leaves what has won the race
+            lambda: self.choose_basis(session.part(0.5, 1.0), point, bases, cut_of(runs)),
+            lambda: Fitted(self.data.form, point, CUBIC, LOST, cut=Status.INTERRUPTED),
+            safe=True,
+        )
+        return chosen._replace(starts=starts)
 
     def cubics_mislead(self, courses: Sequence[Course], linear: Candidate, point: Point) -> bool:
         """Whether cubics explain so little that a race in them tells little of directions: of a saturation, say."""
@@ -270,9 +276,9 @@ class Identification:
         solver = fitting.solver(courses, found.basis, found.rank)
         last = session.part(0.85, 1.0)
         steps = POLISH_STEPS if found.cut is None else 1  # who is in a hurry gets the model on all records as it is
-        point, run = self.onto_all(last, solver, found.point.model, steps)
+        point, run = self.surely_onto_all(last, solver, found.point.model, steps)
         plain = fitting.solver(courses, None, 0)
-        straight = self.onto_all(last, plain, linear, steps)[0].model
+        straight = self.surely_onto_all(last, plain, linear, steps)[0].model
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
@@ -310,6 +316,17 @@ class Identification:
             if is_steady(with_reach(final, found.basis, reach), feedback, courses):
                 return found._replace(reach=reach)
         return found._replace(steady=False)
+
+    def surely_onto_all(
+        self, session: Session, solver: SimulationSteps, model: Candidate, steps: int
+    ) -> tuple[Point, Run]:
+        """A model of some stretches on all courses, by so many steps; by one where Ctrl-C came before any was done."""
+
+        def hurried() -> tuple[Point, Run]:
+            point, run = self.onto_all(session, solver, model, 1)
+            return point, replace(run, status=Status.INTERRUPTED)
+
+        return attempt(lambda: self.onto_all(session, solver, model, steps), hurried, safe=True)
 
     def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate, steps: int) -> tuple[Point, Run]:
         """A model of some stretches, fitted to all courses by so many steps at most."""
