@@ -73,7 +73,7 @@ def auto_option(name: str, text: str) -> Callable[[click.decorators.FC], click.d
     "--test", multiple=True, type=click.Path(path_type=Path), help="A further record, to be simulated; may be repeated."
 )
 @click.option("--kind", type=click.Choice(KINDS), default="state-space", show_default=True)
-@auto_option("--order", "How many states; auto: as many as a linear model needs.")
+@auto_option("--order", "How many states; auto: as many as the data support.")
 @auto_option("--rank", "How many branches; auto: as many as the data support.")
 @click.option("--input-lags", callback=as_lags, metavar="LAGS", help="Of a NARX model: moments of u, such as 0,1,2.")
 @click.option("--output-lags", callback=as_lags, metavar="LAGS", help="Of a NARX model: moments of y, such as 1,2.")

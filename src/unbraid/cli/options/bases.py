@@ -30,7 +30,7 @@ def basis_options(function: click.decorators.FC) -> click.decorators.FC:
             "--basis",
             "basis_name",
             type=click.Choice(list(BASIS_CHOICES)),
-            help="What branches are made of; the method's own by default: smoothing, or spline with --df or --degree.",
+            help="What branches are made of; chosen from the data by default, or spline with --df or --degree.",
         ),
     ):
         function = option(function)
