@@ -33,8 +33,8 @@ from unbraid.solvers.translate import in_solver_units
 
 MOST_SAMPLES, SOME_SAMPLES = 20_000, 1_000
 """Of more samples than the first, so many, spread evenly, tell how well unknowns are determined."""
-ROW_ENTRIES = 1 << 18
-"""Entries of the rows that are made at once: 2 MB."""
+ROW_ENTRIES = 1 << 16
+"""Entries of the rows that are made at once: half a MB."""
 LARGEST_SHARE = 1.0 - 1e-6
 """How much of itself a sample determines at most: rounding leaves no more to be told."""
 RIDGE = 1e-12

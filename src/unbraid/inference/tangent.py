@@ -39,7 +39,7 @@ from unbraid.solvers.local_models import turning_frames
 
 AT_BOUND = 1e-12
 """Coordinates below this share of the largest are at their bounds, and do not move."""
-MEAN_BLOCK = 4096
+MEAN_BLOCK = 1024
 """Samples at which branches are evaluated at once for means over them."""
 
 

@@ -88,7 +88,7 @@ def jacobian_blocks(model: DecoupledModel, X: npt.NDArray[np.generic]) -> Iterat
     """
     for many in even_blocks(len(X), block_length(model.rank)) if len(X) else ():
         G = branch_slopes(model.branches, model.W0 @ np.asarray(X[many], dtype=np.float64).T).T
-        for few in blocks(len(G), model.n * model.m):
+        for few in blocks(len(G), 8 * model.n * model.m):  # what is made of them takes as much, and more
             yield slice(many.start + few.start, many.start + few.stop), jacobians(model.W0, model.W1, G[few])
 
 
