@@ -33,7 +33,7 @@ import unbraid as ub
 from unbraid.networks.compressing.finetuning import Objective, prepare, train
 from unbraid.networks.compressing.measures import latency
 from unbraid.networks.compressing.parts import count_numbers, find_part
-from unbraid.networks.compressing.samples import Batch
+from unbraid.networks.compressing.samples import Examples
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 RANKS, COMPARED, EPOCHS = (4, 8, 16, 32), (8, 16), 3
@@ -91,7 +91,7 @@ def finetuned(network: nn.Module, original: nn.Module, X: Any, y: Any) -> Any:
             for one in masks:
                 one.weight.data *= one.mask
 
-    data = prepare((X, y), None, np.random.default_rng(0), Batch(X[:1], y[:1]))
+    data = prepare((X, y), None, np.random.default_rng(0), Examples(X[:1], y[:1]))
     objective = Objective(original, "distil", True, 1.0)
     every: Any = [Masks()]
     train(network, objective, data, every, epochs=EPOCHS, what="all", rate=1e-3, patience=2, callback=None)

@@ -72,7 +72,7 @@ def test_the_model_has_the_values_of_the_module_that_stands_in_the_network() -> 
     with torch.no_grad():
         found = result.network[1](x).numpy()
     np.testing.assert_allclose(found, result.model(x.numpy()), rtol=1e-4, atol=1e-5)
-    assert result.modules == (result.network[1].samples,)
+    assert result.modules == (result.network[1].decoupled,)
     assert isinstance(result.modules[0], ub.networks.DecoupledModule)
     assert result.model.rank == 2
 
@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_result_and_another_another() -> None:
     with torch.no_grad():
         assert torch.equal(first.network(x), same.network(x))
         assert not torch.equal(first.network(x), other.network(x))
-    assert not torch.equal(first.judge.inputs, other.judge.inputs)
+    assert not torch.equal(first.comparison.inputs, other.comparison.inputs)
 
 
 def test_auto_finds_a_small_rank_and_says_what_it_tried() -> None:
@@ -159,7 +159,7 @@ def test_several_parts_are_fitted_one_after_another_with_the_same_inputs_held_ou
     assert len(result.fits) == 2
     assert list(result.network._modules) == ["0", "1", "2"]
     assert result.agreement().off < 0.5
-    held = result.judge.inputs
+    held = result.comparison.inputs
     with torch.no_grad():
         for k, replacement in enumerate(result.replacements):
             seen = nn.Sequential(*list(result.network)[: k + 1])(held).double().numpy()
@@ -247,7 +247,7 @@ def test_classes_are_told_by_labels_of_whole_numbers() -> None:
     network, X = decoupled_network(), inputs()
     y = network(X).argmax(1)
     result = ub.networks.compress(network, "1:", (X, y), rank=2, **QUICK)
-    assert result.judge.classes
+    assert result.comparison.classes
     np.testing.assert_allclose(result.model.W1.sum(axis=0), 0.0, atol=1e-5)  # what all logits share is left out
     found = result.agreement()
     assert found.classes is not None
@@ -258,20 +258,20 @@ def test_classes_are_told_by_labels_of_whole_numbers() -> None:
     assert "of decisions differ" in repr(result)
     values = ub.networks.compress(network, "1:", (X, y), rank=2, outputs="values", **QUICK)
     assert abs(values.model.W1.sum(axis=0)).max() > 1e-3
-    assert not ub.networks.compress(network, "1:", (X, y.float()), rank=1, **QUICK).judge.classes
+    assert not ub.networks.compress(network, "1:", (X, y.float()), rank=1, **QUICK).comparison.classes
 
 
 def test_parts_inside_have_values_also_where_labels_are_classes() -> None:
     network, X = decoupled_network(), inputs()
     result = ub.networks.compress(network, "1:3", (X, network(X).argmax(1)), rank=2, **QUICK)
-    assert result.judge.classes
+    assert result.comparison.classes
     assert outputs_off(result) < 0.01
 
 
 @pytest.mark.parametrize("outputs", ["logits", "softmax"])
 def test_outputs_can_be_said_to_be_logits(outputs: Any) -> None:
     result = ub.networks.compress(decoupled_network(), "1:", inputs(), rank=2, outputs=outputs, **QUICK)
-    assert result.judge.classes
+    assert result.comparison.classes
     assert result.agreement().right is None
     assert outputs_off(result) < 0.02
     np.testing.assert_allclose(result.model.W1.sum(axis=0), 0.0, atol=1e-4)
@@ -280,7 +280,7 @@ def test_outputs_can_be_said_to_be_logits(outputs: Any) -> None:
 def test_one_output_is_no_class() -> None:
     network = decoupled_network(1)
     result = ub.networks.compress(network, "1:", inputs(), rank=1, outputs="logits", **QUICK)
-    assert not result.judge.classes
+    assert not result.comparison.classes
     assert result.agreement().loss > 0.0
 
 
@@ -369,12 +369,13 @@ def test_rank_or_budget_must_be_given_and_not_both() -> None:
         ({"part": []}, "there are 0"),
         ({"part": ["1", "1:"]}, "The parts '1' and '1:' have modules in common"),
         ({"part": "head"}, "The network has no part 'head': give one of 0, 1, 2, 3"),
-        ({"rank": None, "budget": -0.5}, "budget must be a number above 0, got -0.5"),
-        ({"tolerance": "1 %"}, "tolerance must be a number above 0, got '1 %'"),
+        ({"rank": None, "budget": -0.5}, "budget must be a finite number of at least 0, got -0.5"),
+        ({"tolerance": "1 %"}, "tolerance must be a finite number of at least 0, got '1 %'"),
+        ({"rank": "auto", "tolerance": None}, "tolerance must be a finite number of at least 0, got None"),
         ({"samples": 3}, "samples must be a whole number of at least 10, got 3"),
         ({"outputs": "classes"}, 'outputs must be "values", "logits" or "softmax", got \'classes\''),
-        ({"coupling": 0.0}, "coupling must be a number above 0, got 0.0"),
-        ({"coupling": float("nan")}, "coupling must be a number above 0, got nan"),
+        ({"coupling": -1.0}, "coupling must be a finite number of at least 0, got -1.0"),
+        ({"coupling": float("nan")}, "coupling must be a finite number of at least 0, got nan"),
         ({"starts": 0}, "starts must be a whole number of at least 1, got 0"),
         ({"basis": "cubic"}, r"basis must be a basis such as ub.BSpline\(df=12\), got 'cubic'"),
         ({"basis": "cubic", "rank": "auto"}, r"basis must be a basis such as ub.BSpline\(df=12\), got 'cubic'"),
@@ -434,3 +435,71 @@ def seeds_are_put_back() -> Iterator[None]:
     state = torch.get_rng_state()
     yield
     torch.set_rng_state(state)
+
+
+# Ctrl-C
+
+
+@pytest.fixture
+def ctrl_c_in_fit(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Ctrl-C in the k-th fit, as soon as it tells of something."""
+
+    def arrange(k: int) -> list[int]:
+        ranks: list[int] = []
+
+        def heard(_: object) -> None:
+            raise KeyboardInterrupt
+
+        def decouple(problem: Any, rank: int, **settings: Any) -> ub.Fit:
+            ranks.append(rank)
+            return ub.decouple(problem, rank, callback=heard if len(ranks) == k else None, **settings)
+
+        monkeypatch.setattr("unbraid.networks.compressing.fitting.decouple", decouple)
+        return ranks
+
+    return arrange
+
+
+OPEN: dict[str, Any] = {"starts": 2, "jobs": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "at", "ranks"),
+    [
+        ({"rank": 2, **OPEN}, 1, [2]),  # of two λ
+        ({"rank": 2, **OPEN, "coupling": 1.0, "samples": None}, 1, [2]),  # samples would be doubled
+        ({"rank": "auto", "tolerance": 1e-12, **QUICK}, 2, [1, 2]),  # higher ranks would follow
+        ({"rank": "auto", "tolerance": 1e-2, **QUICK}, 1, [1]),
+    ],
+)
+def test_ctrl_c_in_a_fit_ends_the_search_with_the_best_so_far(
+    ctrl_c_in_fit: Any, asked: dict[str, Any], at: int, ranks: list[int]
+) -> None:
+    tried = ctrl_c_in_fit(at)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(5, 6), nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 3))
+    result = ub.networks.compress(network, "1:", inputs(), **asked)
+    assert tried == ranks
+    assert result.interrupted
+    assert "the search was interrupted" in repr(result)
+    assert np.isfinite(outputs_off(result))
+
+
+def test_parts_that_were_not_reached_stay_as_they_were(ctrl_c_in_fit: Any) -> None:
+    ctrl_c_in_fit(1)
+    network = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2))
+    result = ub.networks.compress(network, ["1:3", "3:"], inputs(), rank=2, **QUICK)
+    assert result.interrupted
+    assert [one.name for one in result.parts] == ["1:3"]
+    assert isinstance(result.network, nn.Sequential)
+    assert torch.equal(result.network[-1].weight, network[-1].weight)
+
+
+def test_a_search_that_nobody_interrupted_says_nothing_of_it() -> None:
+    assert not compressed().interrupted
+    assert "interrupted" not in repr(compressed())
+
+
+def test_values_may_count_nothing_beside_jacobians() -> None:
+    result = ub.networks.compress(decoupled_network(), "1:", inputs(), rank=2, **{**QUICK, "coupling": 0.0})
+    assert outputs_off(result) < 0.05

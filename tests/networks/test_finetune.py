@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import unbraid as ub
 from unbraid.networks.compressing.finetuning import prepare
 from unbraid.networks.compressing.result import Compression
-from unbraid.networks.compressing.samples import Batch
+from unbraid.networks.compressing.samples import Examples
 
 QUICK: dict[str, Any] = {"samples": 60, "coupling": 1.0, "starts": 1, "jobs": 1}
 
@@ -66,7 +66,7 @@ def held_loss(result: Compression, held: Any) -> float:
     """The mean square difference from the original, in units of the outputs' variance."""
     with torch.no_grad():
         off = (result.network(held) - result.original(held)).square().mean()
-    return float(off) / float(result.judge.wanted.double().var(0).mean())
+    return float(off) / float(result.comparison.wanted.double().var(0).mean())
 
 
 def classes() -> Any:
@@ -170,7 +170,7 @@ def test_distillation_of_classes_is_a_divergence() -> None:
 def test_what_compress_has_held_out_is_not_trained_on() -> None:
     result = compressed()
     seen: list[bytes] = []
-    held = {bytes(row.numpy()) for row in result.judge.inputs}
+    held = {bytes(row.numpy()) for row in result.comparison.inputs}
     forward = result.network.forward
 
     def watched(x: Any) -> Any:
@@ -232,7 +232,7 @@ def test_data_of_all_kinds_train(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["tensor", "pair", "loader", "loader without labels"])
 def test_what_is_held_out_is_not_trained_on(kind: str) -> None:
-    data = prepare(KINDS[kind], None, np.random.default_rng(0), Batch(X[:5], None))
+    data = prepare(KINDS[kind], None, np.random.default_rng(0), Examples(X[:5], None))
     held = torch.cat([one.x for one in data.held])
     assert len(held) == 30
     for _ in range(2):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from unbraid.errors import SettingError, as_generator, check_whole, shown
+from unbraid.errors import SettingError, as_generator, check_number, check_whole, shown
 from unbraid.networks.conversion import check_torch
 
 if TYPE_CHECKING:
@@ -80,7 +77,8 @@ def compress(
     Returns
     -------
     Compression
-        With `network`, `fit`, `finetune`, `table`, `sizes`, `export`.
+        With `network`, `fit`, `finetune`, `table`, `sizes`, `export`. Ctrl-C ends it with the best so far, and
+        `interrupted` says so; parts that had not been reached stay as they were.
 
     Examples
     --------
@@ -88,20 +86,18 @@ def compress(
     >>> _ = torch.manual_seed(0)
     >>> network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     >>> result = ub.networks.compress(network, "1:", torch.randn(1000, 4), rank=2, samples=100, coupling=1.0)
-    >>> result.network[1].samples
+    >>> result.network[1].decoupled
     DecoupledModule(
       m=8, r=2, n=2
       (pieces): PiecewiseBranches()
     )
     """
     check_torch()
-    from unbraid.networks.compressing.fitting import Judge, PartFitting, default_basis, order_of_samples
-    from unbraid.networks.compressing.layouts import OfSamples
-    from unbraid.networks.compressing.measures import outputs_of
+    from unbraid.networks.compressing.fitting import PartFitting, Settings, default_basis
     from unbraid.networks.compressing.parts import check_apart, find_part
     from unbraid.networks.compressing.ranks import Asked, find_rank
     from unbraid.networks.compressing.result import Compression
-    from unbraid.networks.compressing.samples import Remembered, as_pair, collect
+    from unbraid.networks.compressing.samples import Remembered, as_pair
 
     asked = part if isinstance(part, list | tuple) else [part]
     ranks = list(rank) if isinstance(rank, list | tuple) else [rank] * len(asked)
@@ -115,45 +111,22 @@ def compress(
     check_apart(parts)
     if len(parts) > 1 and as_pair(X) is None and isinstance(X, Iterable):
         X = Remembered(X)  # what is held out stays the same for all parts, also where a loader shuffles
-    generator = as_generator(rng)
-    seed = int(generator.integers(2**31))
+    seed = int(as_generator(rng).integers(2**31))
     told = callback if callback is not None else ignore
-    current, judge, replacements, path = network, None, [], []
+    settings = Settings(given, outputs, default_basis(basis), constraint, starts, seed, jobs, told)
+    current, comparisons, replacements, path = network, [], [], []
     for one, size in zip(parts, sizes, strict=True):
-        activations = collect(current, one, X, given, np.random.default_rng(seed))
-        whole = activations.given == "inputs"
-        if not whole and len(parts) > 1:
+        fitting = PartFitting.of(current, network, one, X, settings)
+        if len(parts) > 1 and fitting.activations.given == "activations":
             raise SettingError("Several parts need inputs of the network, got what one of them is given.")
-        runs = current if whole else one.of(current)
-        seen = Judge(runs, one if whole else find_part(runs, ""), activations.inputs, activations.labels, False)
-        ends = seen.ends_with_part()
-        several = seen.wanted.ndim == 2 and seen.wanted.shape[1] > 1
-        classes = activations.classes and several
-        kind = outputs if outputs is not None else "logits" if classes and ends else "values"
-        classes = classes or (several and ends and kind != "values")
-        seen = Judge(runs, seen.part, activations.inputs, activations.labels, classes)
-        judge = seen if judge is None else judge
-        fitting = PartFitting(
-            name=one.name,
-            activations=activations,
-            function=OfSamples(one.of(current), activations.layout),
-            judge=seen,
-            order=order_of_samples(activations.X, generator),
-            outputs=kind,
-            basis=default_basis(basis),
-            constraint=constraint,
-            starts=starts,
-            seed=seed,
-            jobs=jobs,
-            told=told,
-            wanted=outputs_of(network, activations.inputs) if whole else seen.wanted,
-        )
         found, tried = find_rank(fitting, size, samples, None if coupling is None else float(coupling))
+        current = one.replaced(current, fitting.module(found.model))
+        comparisons.append(fitting.comparison)
         replacements.append(found)
         path += tried
-        current = one.replaced(current, fitting.module(found.model))
-    assert judge is not None
-    return Compression.of(current, network, parts, replacements, judge, path)
+        if found.interrupted:
+            break
+    return Compression.of(current, network, parts[: len(replacements)], replacements, comparisons[0], path)
 
 
 def ignore(_: str) -> None:
@@ -164,9 +137,10 @@ def check_settings(
     budget: object, tolerance: object, samples: object, outputs: object, coupling: object, starts: object
 ) -> None:
     """Raise an error where a setting is none that can be meant."""
-    for name, value, least in (("budget", budget, 0.0), ("tolerance", tolerance, 0.0), ("coupling", coupling, 0.0)):
-        if value is not None and not (isinstance(value, Real) and not isinstance(value, bool) and float(value) > least):
-            raise SettingError(f"{name} must be a number above {least:g}, got {shown(value)}.")
+    check_number("tolerance", tolerance, 0.0)
+    for name, value in (("budget", budget), ("coupling", coupling)):
+        if value is not None:
+            check_number(name, value, 0.0)
     check_whole("starts", starts, 1)
     if samples is not None:
         check_whole("samples", samples, 10)

@@ -16,7 +16,7 @@ from unbraid.data.functions.torch_functions import evaluation_mode
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
-from unbraid.networks.compressing.samples import Batch, as_pair
+from unbraid.networks.compressing.samples import Examples, as_pair
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -33,27 +33,27 @@ class Data:
     """Batches to train on, anew for every epoch, and some that are held out."""
 
     batches: Callable[[], Iterable[Any]]
-    held: list[Batch]
+    held: list[Examples]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.batches())
 
 
-def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise: Batch | None) -> Data:
+def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise: Examples | None) -> Data:
     """Data for training: arrays and data sets are split, of other loaders `otherwise` is held out."""
     pair = as_pair(data)
     if pair is not None:
         X, y = pair
         order = torch.as_tensor(rng.permutation(len(X)))
         count = min(MOST_HELD, max(1, int(HELD_OUT * len(X)))) if held_out is None else 0
-        held = [Batch(X[some], None if y is None else y[some]) for some in order[:count].split(512)]
+        held = [Examples(X[some], None if y is None else y[some]) for some in order[:count].split(512)]
         rest = order[count:]
 
-        def shuffled() -> Iterator[Batch]:
+        def shuffled() -> Iterator[Examples]:
             for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(BATCH):
                 if len(some) == 1 < len(rest):  # of which batch norm makes nothing
                     continue
-                yield Batch(X[some], None if y is None else y[some])
+                yield Examples(X[some], None if y is None else y[some])
 
         return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
     if not isinstance(data, Iterable):
@@ -80,22 +80,22 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
     return Data(lambda: loader, [otherwise])
 
 
-def as_batches(data: object) -> Iterator[Batch]:
+def as_batches(data: object) -> Iterator[Examples]:
     """Batches of arrays, or of a loader."""
     pair = as_pair(data)
     if pair is not None:
         X, y = pair
-        yield from (Batch(X[k : k + 512], None if y is None else y[k : k + 512]) for k in range(0, len(X), 512))
+        yield from (Examples(X[k : k + 512], None if y is None else y[k : k + 512]) for k in range(0, len(X), 512))
     else:
         yield from map(as_batch, data)  # type: ignore[call-overload]
 
 
-def as_batch(given: Any) -> Batch:
+def as_batch(given: Any) -> Examples:
     """A batch x, or (x, y)."""
-    if isinstance(given, Batch):
+    if isinstance(given, Examples):
         return given
     several = isinstance(given, list | tuple)
-    return Batch(given[0] if several else given, given[1] if several and len(given) > 1 else None)
+    return Examples(given[0] if several else given, given[1] if several and len(given) > 1 else None)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Objective:
     classes: bool
     scale: float
 
-    def __call__(self, network: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    def __call__(self, network: torch.nn.Module, batch: Examples) -> torch.Tensor:
         """The mean loss of a batch."""
         found = network(batch.x)
         if callable(self.loss):
@@ -170,14 +170,14 @@ def train(
     device, dtype = device_and_type(network)
     left_out = set() if without is None else set(map(bytes, as_rows(without)))
 
-    def placed(given: Any) -> Batch:
+    def placed(given: Any) -> Examples:
         x, y = as_batch(given)
         x = torch.as_tensor(x)
         x = x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype)
         if y is None:
-            return Batch(x, None)
+            return Examples(x, None)
         y = torch.as_tensor(y).to(device)
-        return Batch(x, y.to(dtype) if y.is_floating_point() else y.long())
+        return Examples(x, y.to(dtype) if y.is_floating_point() else y.long())
 
     def held() -> float:
         with evaluation_mode(network), torch.no_grad():
@@ -238,7 +238,7 @@ def as_rows(x: torch.Tensor) -> Any:
     return x.detach().flatten(1).cpu().contiguous().view(torch.uint8).numpy()
 
 
-def leave_out(batch: Batch, known: set[bytes]) -> Batch:
+def leave_out(batch: Examples, known: set[bytes]) -> Examples:
     """A batch without inputs that are known; of a single one that is left batch norm makes nothing, so none is."""
     if not known:
         return batch
@@ -246,7 +246,7 @@ def leave_out(batch: Batch, known: set[bytes]) -> Batch:
     if len(kept) == len(batch.x):
         return batch
     kept = kept if len(kept) > 1 else []
-    return Batch(batch.x[kept], None if batch.y is None else batch.y[kept])
+    return Examples(batch.x[kept], None if batch.y is None else batch.y[kept])
 
 
 def check_loss(loss: object) -> None:

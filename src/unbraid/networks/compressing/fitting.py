@@ -5,10 +5,9 @@ Everything that is open is chosen by how well the network agrees with the origin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,16 +18,18 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.functions.torch_functions import TorchFunction, evaluation_mode
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.errors import SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.networks.compressing.comparison import Comparison, compare
 from unbraid.networks.compressing.coordinates import Coordinates, Outputs, principal_directions, spread_out_in
 from unbraid.networks.compressing.layouts import OfMaps, OfSamples
-from unbraid.networks.compressing.measures import Agreement, agreement, outputs_of
+from unbraid.networks.compressing.measures import Agreement, outputs_of
 from unbraid.networks.compressing.parts import Part, device_and_type
-from unbraid.networks.compressing.samples import Activations, batches_of
+from unbraid.networks.compressing.samples import Activations, Given, collect
 from unbraid.networks.conversion import module
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Status
 
 COUPLINGS = (1.0, 3.0)
 """λ that are tried: how much values weigh beside Jacobians."""
@@ -45,62 +46,32 @@ FEW_SAMPLES = 256
 
 
 @dataclass(frozen=True)
-class Judge:
-    """How well a network agrees with the original: on inputs that are held out, with a part replaced.
+class Settings:
+    """How parts are fitted, whichever they are: as `compress` was asked."""
 
-    `network` runs on them; where samples were given as activations, it is the part itself.
-    """
-
-    network: torch.nn.Module
-    part: Part
-    inputs: torch.Tensor
-    labels: torch.Tensor | None
-    classes: bool
-
-    @cached_property
-    def wanted(self) -> torch.Tensor:
-        """The outputs of the original."""
-        return outputs_of(self.network, self.inputs)
-
-    def agreement(self, network: torch.nn.Module, wanted: torch.Tensor | None = None) -> Agreement:
-        """That of another network; `wanted` are the outputs of the original, where they are not those of this one."""
-        wanted = self.wanted if wanted is None else wanted
-        return agreement(outputs_of(network, self.inputs), wanted, self.classes, self.labels)
-
-    def on(self, data: object) -> Judge:
-        """The same on other inputs, with labels or without."""
-        several = list(batches_of(data, self.network, np.random.default_rng(0)))
-        if not several:
-            raise DataError("There are no inputs to compare networks on.")
-        y = [one.y for one in several if one.y is not None]
-        labels = torch.cat(y) if len(y) == len(several) else None
-        return replace(self, inputs=torch.cat([one.x for one in several]), labels=labels)
-
-    def ends_with_part(self) -> bool:
-        """Whether what the part gives is what the network does."""
-        caught: list[torch.Tensor] = []
-        last = self.part.ends_with(self.network)
-        handle = last.register_forward_hook(lambda _, __, out: caught.append(out))
-        try:
-            out = outputs_of(self.network, self.inputs[:4])
-        finally:
-            handle.remove()
-        return bool(caught and caught[-1].shape == out.shape and torch.equal(caught[-1], out))
-
-    def replaced(self, by: torch.nn.Module) -> torch.nn.Module:
-        """The network with another module in place of the part."""
-        return self.part.replaced(self.network, by)
+    given: Given | None
+    outputs: Outputs | None
+    basis: Basis
+    constraint: Constraint | None
+    starts: int
+    seed: int
+    jobs: int | None
+    told: Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A model of a part, the samples X (S, m) that it was fitted to, and how well the network agrees with it."""
+    """A model of a part, the samples X (S, m) that it was fitted to, and how well the network agrees with it.
+
+    `interrupted` says that Ctrl-C has ended the search for it, or for a better one.
+    """
 
     X: Array
     fit: Fit
     coordinates: Coordinates
     agreement: Agreement
     coupling: float
+    interrupted: bool
 
     @property
     def model(self) -> DecoupledModel:
@@ -115,21 +86,50 @@ class Replacement:
 
 @dataclass(frozen=True)
 class PartFitting:
-    """How models of a part are fitted: settings of `compress`, and samples in the order in which they are taken."""
+    """How models of a part are fitted, and what they are compared with.
+
+    Attributes
+    ----------
+    name
+        Of the part.
+    activations, order
+        What the part is given, and the order in which samples are taken.
+    function
+        The part.
+    comparison
+        With the network in which the part is replaced.
+    wanted
+        What the original gives for inputs that are held out: it may be another network, with more parts as they were.
+    outputs
+        What the part's outputs are.
+    settings
+        Those of every part.
+    """
 
     name: str
     activations: Activations
-    function: OfSamples
-    judge: Judge
     order: IndexArray
-    outputs: Outputs
-    basis: Basis
-    constraint: Constraint | None
-    starts: int
-    seed: int
-    jobs: int | None
-    told: Callable[[str], None]
+    function: OfSamples
+    comparison: Comparison
     wanted: torch.Tensor
+    outputs: Outputs
+    settings: Settings
+
+    @classmethod
+    def of(cls, network: torch.nn.Module, original: torch.nn.Module, part: Part, X: object, settings: Settings) -> Self:
+        """A part of a network that other parts of the original may have been replaced in, as it runs on X."""
+        activations = collect(network, part, X, settings.given, np.random.default_rng(settings.seed))
+        comparison, outputs = compare(network, part, activations, settings.outputs)
+        return cls(
+            name=part.name,
+            activations=activations,
+            order=order_of_samples(activations.X, np.random.default_rng([settings.seed, 1])),
+            function=OfSamples(part.of(network), activations.layout),
+            comparison=comparison,
+            wanted=outputs_of(original, activations.inputs) if activations.given == "inputs" else comparison.wanted,
+            outputs=outputs,
+            settings=settings,
+        )
 
     @property
     def host(self) -> TorchFunction:
@@ -159,16 +159,24 @@ class PartFitting:
         fit = decouple(
             problem,
             rank,
-            basis=self.basis,
-            constraint=self.constraint,
+            basis=self.settings.basis,
+            constraint=self.settings.constraint,
             method=methods.default(coupling=coupling),
-            starts=self.starts,
-            rng=self.seed,
-            jobs=self.jobs,
+            starts=self.settings.starts,
+            rng=self.settings.seed,
+            jobs=self.settings.jobs,
         )
-        judged = self.judge.agreement(self.judge.replaced(self.module(coordinates.model(fit.model))), self.wanted)
-        found = Replacement(self.activations.X[self.order[:samples]], fit, coordinates, judged, coupling)
-        self.told(f"rank {rank}, {problem.S} samples, λ = {coupling:g}: {100 * judged.loss:.2f} % lost")
+        network = self.comparison.replaced(self.module(coordinates.model(fit.model)))
+        judged = self.comparison.agreement(network, self.wanted)
+        found = Replacement(
+            self.activations.X[self.order[:samples]],
+            fit,
+            coordinates,
+            judged,
+            coupling,
+            fit.status is Status.INTERRUPTED,
+        )
+        self.settings.told(f"rank {rank}, {problem.S} samples, λ = {coupling:g}: {100 * judged.loss:.2f} % lost")
         return found
 
     def module(self, model: DecoupledModel) -> OfMaps:
@@ -178,17 +186,28 @@ class PartFitting:
 
     def best_coupling(self, rank: int, samples: int) -> Replacement:
         """The model with the λ that agrees best."""
-        return min((self.fit(rank, samples, one) for one in COUPLINGS), key=lambda one: one.agreement.distance)
+        found: list[Replacement] = []
+        for coupling in COUPLINGS:
+            found.append(self.fit(rank, samples, coupling))
+            if found[-1].interrupted:
+                break
+        return best_of(found)
 
     def enough(self, found: Replacement) -> Replacement:
         """The model from so many samples that more of them gain little."""
         most = min(MOST_SAMPLES, len(self.order))
-        while 2 * found.samples <= most:
+        while 2 * found.samples <= most and not found.interrupted:
             more = self.fit(found.fit.model.rank, 2 * found.samples, found.coupling)
-            if more.agreement.distance > GAIN * found.agreement.distance:
-                return min(found, more, key=lambda one: one.agreement.distance)
+            if more.interrupted or more.agreement.distance > GAIN * found.agreement.distance:
+                return best_of([found, more])
             found = more
         return found
+
+
+def best_of(found: Sequence[Replacement]) -> Replacement:
+    """The one that agrees best; it says so if the search for others was interrupted."""
+    best = min(found, key=lambda one: one.agreement.distance)
+    return replace(best, interrupted=any(one.interrupted for one in found))
 
 
 def order_of_samples(X: Array, rng: np.random.Generator) -> IndexArray:

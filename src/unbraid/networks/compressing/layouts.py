@@ -76,13 +76,13 @@ class OfSamples(torch.nn.Module):  # type: ignore[misc]
 class OfMaps(torch.nn.Module):  # type: ignore[misc]
     """A function of samples as a part of a network: what it is given comes as it did to the part before."""
 
-    def __init__(self, samples: torch.nn.Module, layout: Layout) -> None:
+    def __init__(self, decoupled: torch.nn.Module, layout: Layout) -> None:
         super().__init__()
-        self.samples, self.layout = samples, layout
+        self.decoupled, self.layout = decoupled, layout
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """What the part gives."""
-        return self.layout.back(self.samples(self.layout.rows(x)), x)
+        return self.layout.back(self.decoupled(self.layout.rows(x)), x)
 
 
 def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:

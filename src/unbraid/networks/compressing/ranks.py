@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Self
 
@@ -36,7 +36,7 @@ class Asked:
 def numbers_of(fitting: PartFitting, rank: int) -> int:
     """How many numbers a replacement of so many branches has."""
     layout = fitting.activations.layout
-    return rank * (layout.m + layout.n + fitting.basis.size) + layout.n
+    return rank * (layout.m + layout.n + fitting.settings.basis.size) + layout.n
 
 
 def find_rank(
@@ -96,12 +96,18 @@ def fewest_branches(
             found[rank] = fit(rank, known)
         return found[rank]
 
+    def within(rank: int) -> bool:
+        return at(rank).agreement.loss <= tolerance
+
     low, high = 0, 1
-    while at(high).agreement.loss > tolerance and high < most:
+    while not within(high) and high < most and not found[high].interrupted:
         low, high = high, min(2 * high, most)
-    if found[high].agreement.loss > tolerance:
-        return min(found.values(), key=lambda one: one.agreement.loss)
+    if not within(high):
+        interrupted = found[high].interrupted
+        return replace(min(found.values(), key=lambda one: one.agreement.loss), interrupted=interrupted)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if at(middle).agreement.loss <= tolerance else (middle, high)
+        low, high = (low, middle) if within(middle) else (middle, high)
+        if found[middle].interrupted:
+            return replace(found[high], interrupted=True)
     return found[high]

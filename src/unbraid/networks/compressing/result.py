@@ -22,6 +22,7 @@ from unbraid.errors import (
     install_hint,
     shown,
 )
+from unbraid.networks.compressing.comparison import Comparison
 from unbraid.networks.compressing.finetuning import (
     RATE,
     Feasible,
@@ -32,10 +33,10 @@ from unbraid.networks.compressing.finetuning import (
     prepare,
     train,
 )
-from unbraid.networks.compressing.fitting import Judge, Replacement
+from unbraid.networks.compressing.fitting import Replacement
 from unbraid.networks.compressing.measures import BATCHES, Agreement, Cost
 from unbraid.networks.compressing.parts import Part, count_numbers
-from unbraid.networks.compressing.samples import Batch, are_classes
+from unbraid.networks.compressing.samples import Examples, are_classes
 from unbraid.networks.conversion import model as model_of
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.fit import Fit, errors_on
@@ -93,7 +94,7 @@ class Compression:
     original: torch.nn.Module
     parts: tuple[Part, ...]
     replacements: tuple[Replacement, ...]
-    judge: Judge
+    comparison: Comparison
     path: tuple[Step, ...]
     replaced: torch.nn.Module
     losses: list[float] = field(default_factory=list)
@@ -105,12 +106,17 @@ class Compression:
         original: torch.nn.Module,
         parts: Sequence[Part],
         replacements: Sequence[Replacement],
-        judge: Judge,
+        comparison: Comparison,
         path: Sequence[Step],
     ) -> Compression:
         """The result for a network whose parts have been replaced; it is kept beside the one to be trained."""
         before = copy.deepcopy(network)
-        return cls(network, original, tuple(parts), tuple(replacements), judge, tuple(path), before)
+        return cls(network, original, tuple(parts), tuple(replacements), comparison, tuple(path), before)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C has ended the search; then parts may be left as they were."""
+        return any(one.interrupted for one in self.replacements)
 
     @property
     def fits(self) -> tuple[Fit, ...]:
@@ -135,7 +141,7 @@ class Compression:
     @property
     def modules(self) -> tuple[DecoupledModule, ...]:
         """The modules that parts were replaced by."""
-        return tuple(part.of(self.network).samples for part in self._places())
+        return tuple(part.of(self.network).decoupled for part in self._places())
 
     def _places(self) -> list[Part]:
         """Where in the network the replaced parts are: in its own first child each."""
@@ -210,14 +216,14 @@ class Compression:
         check_whole("epochs", epochs, 1)
         check_whole("patience", patience, 0)
         check_number("rate", rate, 0.0)
-        own = Batch(self.judge.inputs, self.judge.labels) if self._runs_whole else None
+        own = Examples(self.comparison.inputs, self.comparison.labels) if self._runs_whole else None
         ready = prepare(data, held_out, as_generator(rng), own)
         labels = next((one.y for one in ready.held if one.y is not None), None)
-        wanted = self.judge.wanted
+        wanted = self.comparison.wanted
         several = wanted.ndim == 2 and wanted.shape[1] > 1
         whole = several and labels is not None and are_classes(torch.as_tensor(labels))
         scale = float(wanted.double().var(0).mean())
-        objective = Objective(self.original, loss, self.judge.classes or whole, max(scale, 1e-30))
+        objective = Objective(self.original, loss, self.comparison.classes or whole, max(scale, 1e-30))
         feasible = [
             Feasible(module, found.fit.constraints)
             for module, found in zip(self.modules, self.replacements, strict=True)
@@ -238,12 +244,12 @@ class Compression:
 
     def agreement(self) -> Agreement:
         """How well the network agrees with the original now, on inputs that were held out."""
-        return self.judge.agreement(self._judged(self.network))
+        return self.comparison.agreement(self._judged(self.network))
 
     @property
     def _runs_whole(self) -> bool:
         """Whether what is held out are inputs of the network; else they are those of the part."""
-        return self.judge.network is self.original
+        return self.comparison.network is self.original
 
     def _judged(self, network: torch.nn.Module) -> torch.nn.Module:
         """What of a network runs on what is held out."""
@@ -255,15 +261,15 @@ class Compression:
         On inputs that were held out, which the original may have been trained on; or on `data`, inputs of the network
         as `compress` takes them, (X, y) of a test set say.
         """
-        judge = self.judge if data is None else self.judge.on(data)
-        networks = {"original": judge.network, "replaced": self._judged(self.replaced)}
+        comparison = self.comparison if data is None else self.comparison.on(data)
+        networks = {"original": comparison.network, "replaced": self._judged(self.replaced)}
         if self.losses:
             networks["trained"] = self._judged(self.network)
-        judged = [judge.agreement(one) for one in networks.values()]
-        costs = [Cost.of(one, judge.inputs) for one in networks.values()]
+        judged = [comparison.agreement(one) for one in networks.values()]
+        costs = [Cost.of(one, comparison.inputs) for one in networks.values()]
         with_labels = judged[0].right is not None
         heads = ["network", "numbers", "multiplications", *(f"ms for {batch}" for batch in BATCHES)]
-        heads += (["same class"] if judge.classes else []) + ["outputs off"] + (["right"] if with_labels else [])
+        heads += (["same class"] if comparison.classes else []) + ["outputs off"] + (["right"] if with_labels else [])
         rows = []
         for name, cost, one in zip(networks, costs, judged, strict=True):
             row = [name, f"{cost.numbers:,}", f"{cost.multiplications:,}"]
@@ -296,7 +302,7 @@ class Compression:
                 "export needs inputs of the network, and compress was given activations of its part: give it inputs, "
                 "or give result.network to torch.onnx.export."
             )
-        example = self.judge.inputs[:2]
+        example = self.comparison.inputs[:2]
         network = copy.deepcopy(self.network).eval()
         batch = torch.export.Dim("batch", min=1)
         with torch.no_grad(), quiet(), silenced("torch.onnx"):
@@ -316,12 +322,14 @@ class Compression:
     def __repr__(self) -> str:
         after, before = (count_numbers(one) for one in (self.network, self.original))
         judged = self.agreement()
-        lost = f"{100.0 * judged.loss:.2f} % of {'decisions differ' if self.judge.classes else 'variance are lost'}"
+        what = "decisions differ" if self.comparison.classes else "variance are lost"
         ranks = ", ".join(
             f"{part.name or 'all'} by {one.rank} branches" for part, one in zip(self.parts, self.models, strict=True)
         )
-        held = f"{len(self.judge.inputs):,} held-out inputs"
-        return f"Compression({ranks}: {after:,} numbers of {before:,}; on {held} {lost})"
+        held = f"{len(self.comparison.inputs):,} held-out inputs"
+        lost = f"{100.0 * judged.loss:.2f} % of {what}"
+        cut = "; the search was interrupted" if self.interrupted else ""
+        return f"Compression({ranks}: {after:,} numbers of {before:,}; on {held} {lost}{cut})"
 
 
 @contextmanager

@@ -27,7 +27,7 @@ BATCH = 512
 """Inputs that go through the network at once, where they come as one array."""
 
 
-class Batch(NamedTuple):
+class Examples(NamedTuple):
     """Some inputs, and their labels where there are any."""
 
     x: torch.Tensor
@@ -97,7 +97,7 @@ def collect(
             raise DataError("X has no samples.")
         given = what_is_given(network, part, first.x) if given is None else as_given(given)
         rows: list[torch.Tensor] = []
-        held: list[Batch] = []
+        held: list[Examples] = []
         layout = None
         for batch in chained(first, batches):
             entered = batch.x if given == "activations" else entering(network, part, batch.x)
@@ -120,16 +120,16 @@ def collect(
     return Activations(X[count * places :][:MOST_SAMPLES], layout, given, inputs[:count], labels)
 
 
-def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Batch]:
+def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Examples]:
     """Batches on the device and of the type of a network, from arrays in a random order, or from a loader as it gives.
 
     Arrays and tensors are X, or (X, y); batches of a loader are x, or (x, y).
     """
     device, dtype = device_and_type(network)
 
-    def as_batch(x: Any, y: Any) -> Batch:
+    def as_batch(x: Any, y: Any) -> Examples:
         x, y = torch.as_tensor(x), None if y is None else torch.as_tensor(y)
-        return Batch(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
+        return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
 
     pair = as_pair(data)
     if pair is not None:
@@ -156,7 +156,7 @@ def as_pair(data: object) -> tuple[Any, Any] | None:
     return X, y
 
 
-def chained(first: Batch, others: Iterator[Batch]) -> Iterator[Batch]:
+def chained(first: Examples, others: Iterator[Examples]) -> Iterator[Examples]:
     """The first batch, and the others."""
     yield first
     yield from others
