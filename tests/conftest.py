@@ -1,8 +1,11 @@
 """Settings of the whole suite: one hypothesis profile, and the modules that tests share."""
 
+import importlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +25,15 @@ LONG = ("docs/test_site.py", "docs/test_command_line.py", "docs/test_pages.py", 
 settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize=True)  # the same ones everywhere
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fonts are listed anew, once for all processes: a list that another environment has left may miss some."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="unbraid-fonts-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ["MPLCONFIGDIR"] = folder
+        importlib.import_module("matplotlib.font_manager")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
