@@ -30,14 +30,14 @@ import torch
 from torch import nn
 
 import unbraid as ub
-from unbraid.networks.compressing.finetuning import Objective, prepare, train
+from unbraid.networks.compressing.finetuning import Loss, Objective, prepare, train
 from unbraid.networks.compressing.measures import latency
 from unbraid.networks.compressing.parts import count_numbers, find_part
 from unbraid.networks.compressing.samples import Examples
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 RANKS, COMPARED, EPOCHS = (4, 8, 16, 32), (8, 16), 3
-LOSSES = ("distil", "task")
+LOSSES: tuple[Loss, ...] = ("distil", "task")
 
 
 def read_idx(folder: Path, name: str) -> Any:
@@ -293,18 +293,19 @@ def mnist(seeds: range, weights: str, folder: Path) -> None:
             result = ub.networks.compress(network, "2:", (X, y), rank=rank, samples=360, rng=seed)
             seconds = time.perf_counter() - began
             before = accuracy(result.network, X_test, y_test)
-            result.finetune((X, y))
-            rows.append((before, seconds, accuracy(result.network, X_test, y_test)))
-            print(
-                f"  r = {rank}, draw {seed}: {before:.2f} in {seconds:.0f} s, fine-tuned {rows[-1][2]:.2f}", flush=True
-            )
-        before, seconds, after = np.array(rows).T
+            after = [
+                accuracy(copy.deepcopy(result).finetune((X, y), loss=loss).network, X_test, y_test) for loss in LOSSES
+            ]
+            rows.append((before, seconds, *after))
+            trained_on = ", ".join(f"{loss} {one:.2f}" for loss, one in zip(LOSSES, after, strict=True))
+            print(f"  r = {rank}, draw {seed}: {before:.2f} in {seconds:.0f} s; fine-tuned: {trained_on}", flush=True)
+        found, seconds, *tuned = np.array(rows).T
         print(
             f"r = {rank}, {count_numbers(result.modules[0])} of {count_numbers(find_part(network, '2:').of(network))} "
-            f"numbers: median {np.median(before):.2f}, worst {before.min():.2f}, at most {seconds.max():.0f} s; "
+            f"numbers: median {np.median(found):.2f}, worst {found.min():.2f}, at most {seconds.max():.0f} s; "
             "fine-tuned: "
             + ", ".join(
-                f"{loss} {np.median(one):.2f}, worst {one.min():.2f}" for loss, one in zip(LOSSES, after, strict=True)
+                f"{loss} {np.median(one):.2f}, worst {one.min():.2f}" for loss, one in zip(LOSSES, tuned, strict=True)
             )
         )
 
