@@ -202,7 +202,7 @@ class FakeLevels:
             size = self.sizes.get((order, rank))
             cut = Status.INTERRUPTED if (order, rank) == self.cut_at else None
             point: Any = SimpleNamespace(model=(order, rank))
-            return None if size is None else Fitted(FORM, point, None, error_of_size(size), cut=cut)
+            return None if size is None else Fitted(point, None, error_of_size(size), cut=cut)
 
         fake = SimpleNamespace(
             linear=lambda _: found(0),

@@ -12,11 +12,12 @@ from unbraid.bases.constraints import CONSTRAINTS
 from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel
-from unbraid.dynamics.models.files import is_dynamic, load_model
+from unbraid.dynamics.models.files import load_model
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.carrying import name_superfluous, superfluous
+from unbraid.results.files.model_file import is_dynamic
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import name_list, quoted_name
 

@@ -67,7 +67,6 @@ class Fitted(NamedTuple):
     are the objectives that starts came to, `cut` what cut the work short.
     """
 
-    form: Form
     point: Point
     basis: Basis | None
     inside: HeldOutError
@@ -120,7 +119,7 @@ class Identification:
         for split in Split.inside(courses):
             solver = self.fitting.solver(split.courses, None, 0)
             errors.append(split.error(self.improved(solver, point).trajectories, solver.feedback))
-        return Fitted(self.data.form, point, None, joined(errors))
+        return Fitted(point, None, joined(errors))
 
     def improved(self, solver: SimulationSteps, point: Point) -> Point:
         """A point after some steps on other courses, without telling anybody."""
@@ -149,7 +148,7 @@ class Identification:
         point, starts = point_of(runs[0]), tuple(run.objective for run in runs)
         chosen = attempt(  # Ctrl-C from here on leaves what has won the race
             lambda: self.choose_basis(session.part(0.5, 1.0), point, bases, cut_of(runs)),
-            lambda: Fitted(self.data.form, point, CUBIC, LOST, cut=Status.INTERRUPTED),
+            lambda: Fitted(point, CUBIC, LOST, cut=Status.INTERRUPTED),
             safe=True,
         )
         return chosen._replace(starts=starts)
@@ -163,7 +162,7 @@ class Identification:
 
     def choose_basis(self, session: Session, point: Point, bases: Sequence[Basis], cut: Status | None) -> Fitted:
         """A point on all stretches, in the basis that does best on what is held out, and the way to go on that does."""
-        tried = [Fitted(self.data.form, point, CUBIC, LOST, cut=cut)]
+        tried = [Fitted(point, CUBIC, LOST, cut=cut)]
         for k, basis in enumerate(bases):
             if cut is None:
                 one = self.judged(session.part(0.8 * k / len(bases), 0.8 * (k + 1) / len(bases)), point, basis)
@@ -183,7 +182,7 @@ class Identification:
             if tried[-1].cut is not None:
                 break
         ways = {reach: joined([one.errors[reach] for one in tried]) for reach in tried[0].errors}
-        cut, found = tried[-1].cut, Fitted(self.data.form, point, basis, LOST, cut=tried[-1].cut)
+        cut, found = tried[-1].cut, Fitted(point, basis, LOST, cut=tried[-1].cut)
         for reach in sorted(ways, key=lambda reach: ways[reach].size):  # whether it is steady takes long to find out
             if np.isfinite(ways[reach].size) and (cut is not None or all(one.is_steady(reach) for one in tried)):
                 return found._replace(inside=ways[reach], reach=reach)

@@ -83,11 +83,6 @@ class Course:
     def __len__(self) -> int:
         return len(self.v)
 
-    def part(self, some: slice) -> Course:
-        """A stretch of the record; its past is not known, and taken to be zero."""
-        past = self.past if not some.start else np.zeros_like(self.past)
-        return Course(self.v[some], self.y[some], self.weight[some], past)
-
 
 def count_equations(courses: Sequence[Course]) -> float:
     """How many numbers were measured and count."""

@@ -64,15 +64,6 @@ def describe_dynamic(model: DynamicModel) -> Description:
     return Description(metadata, {**function.arrays, **arrays})
 
 
-def is_dynamic(path: StrPath) -> bool:
-    """Whether a file holds a dynamic model; what is wrong with one that cannot be read, reading it tells."""
-    try:
-        with open_model(path) as file:
-            return bool(file.metadata().get("schema") == DYNAMIC_SCHEMA)
-    except ModelFileError:
-        return False
-
-
 def load_model(path: StrPath) -> DynamicModel:
     """Read a dynamic model that `save` has written, or refuse the file with a sentence; runs no code of it."""
     with open_model(path) as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,11 @@ from unbraid.kernels.arrays import Array
 
 
 class Values(NamedTuple):
-    """What a candidate gives at φ (T, mφ): outputs f (T, n), and branches' slopes (r, T) and prepared inputs."""
+    """What a candidate gives at φ (T, mφ): outputs f (T, n), and branches and their slopes, R and G (r, T)."""
 
     f: Array
     R: Array
     G: Array
-    at: Any
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,9 @@ class Candidate:
         f = phi @ self.L.T + self.bias
         if self.placement is None:
             none = np.zeros((0, len(phi)))
-            return Values(f, none, none, None)
-        at = self.placement.at(self.branch_inputs(phi))
-        R, G = self.placement.value_and_slope(self.a, at)
-        return Values(f + R.T @ self.W1.T, R, G, at)
+            return Values(f, none, none)
+        R, G = self.placement.value_and_slope(self.a, self.placement.at(self.branch_inputs(phi)))
+        return Values(f + R.T @ self.W1.T, R, G)
 
     def slopes(self, outputs: Values, width: int) -> Array:
         """∂f/∂φ for the first entries of φ, (T, n, width)."""
