@@ -15,6 +15,8 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: a core is all that a test has
 os.environ["MPLBACKEND"] = "agg"  # no picture looks for a display
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: scikit-learn skips one of its checks without
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: with compiled modules each
+sys.dont_write_bytecode = False  # is there in half of the time
 TESTS = Path(__file__).parent
 for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py and its like, and the plain twin of a sweep
     sys.path.insert(0, str(shared))
