@@ -63,3 +63,9 @@ def no_picture_left_open() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def no_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without formulas, whose search takes most of a page's time; tests/report/test_formulas.py has them."""
+    monkeypatch.setattr("unbraid.report.write.in_formulas", lambda _: None)

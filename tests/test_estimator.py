@@ -145,6 +145,7 @@ def test_without_a_parameter_it_finds_the_rank_of_noisy_samples() -> None:
     assert np.median(found) == 2
 
 
+@pytest.mark.usefixtures("no_formulas")
 def test_it_reports_on_samples_that_were_kept_or_are_given(tmp_path: Path) -> None:
     forgetful, mindful = (small(keep_samples=kept).fit(X, Y, jac=J) for kept in (False, True))
     assert forgetful.fit_.problem is None

@@ -4,10 +4,9 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unbraid import datasets, dynamics, methods, metrics, networks, plots
+from unbraid import datasets, methods, metrics
 from unbraid.bases import BSpline, NaturalCubic, PiecewiseLinear, Polynomial, SmoothingSpline
 from unbraid.bases.constraints import Concave, Convex, Decreasing, Increasing, NonNegative
-from unbraid.closed import Formulas, formulas
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import UnbraidError
@@ -35,16 +34,24 @@ EARLIER_PATHS = {
 for earlier, path in EARLIER_PATHS.items():
     sys.modules[f"{__name__}.{earlier}"] = import_module(path)
 
-LAZY = {"DecouplingRegressor": "unbraid.estimator"}
-"""Names whose modules import other packages, and are imported when they are first asked for."""
+LAZY = {"DecouplingRegressor": "unbraid.estimator", "Formulas": "unbraid.closed", "formulas": "unbraid.closed"}
+LAZY_MODULES = ("dynamics", "networks", "plots")
+"""Names whose modules import other packages or many modules, and are imported when they are first asked for."""
 
 if TYPE_CHECKING:
+    from unbraid import dynamics as dynamics
+    from unbraid import networks as networks
+    from unbraid import plots as plots
+    from unbraid.closed import Formulas as Formulas
+    from unbraid.closed import formulas as formulas
     from unbraid.estimator import DecouplingRegressor as DecouplingRegressor
 else:
 
     def __getattr__(name: str) -> Any:
         if name in EARLIER_PATHS:
             return sys.modules[f"{__name__}.{name}"]
+        if name in LAZY_MODULES:
+            return import_module(f"{__name__}.{name}")
         if name not in LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(LAZY[name]), name)

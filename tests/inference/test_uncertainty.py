@@ -162,7 +162,7 @@ def test_a_bootstrap_finds_about_the_same() -> None:
     for name in ("W0", "W1", "bias", "angles"):
         assert 0.3 < np.median(getattr(sure, name) / getattr(linear, name)) < 3.0
     assert np.median(sure.branch(0).std / linear.branch(0).std) == pytest.approx(1.0, abs=0.6)
-    again = fit.uncertainty("bootstrap", draws=40, rng=0, jobs=2)
-    assert np.array_equal(again.W0, sure.W0)
+    few = [fit.uncertainty("bootstrap", draws=10, rng=0, jobs=jobs) for jobs in (1, 2)]
+    assert np.array_equal(few[0].W0, few[1].W0)
     with pytest.raises(ub.UnbraidError, match="draws"):
         fit.uncertainty("bootstrap", draws=3)

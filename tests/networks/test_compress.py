@@ -325,6 +325,7 @@ def test_the_result_says_in_one_line_what_it_is() -> None:
     assert repr(compressed()) == expected
 
 
+@pytest.mark.usefixtures("no_formulas")
 def test_the_fit_has_a_report(tmp_path: Path) -> None:
     result = compressed()
     assert result.fit is result.replacements[0].fit

@@ -14,6 +14,8 @@ from unbraid.results.fit import StartSummary
 from unbraid.results.outcome import Status
 from unbraid.results.worth.freedom import Freedom
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @pytest.fixture(scope="module")
 def fit() -> ub.Fit:

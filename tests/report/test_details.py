@@ -19,6 +19,8 @@ from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.trust import course_words, residual_words
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 LONG = ("Wave height MAXIMUM, Main Mast", "MWMWMWMWMWMWMWMWMWMWMWMWMWMW", "风速风速风速风速风速风速风速风速", "x")
 
 

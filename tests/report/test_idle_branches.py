@@ -15,6 +15,8 @@ from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.trust import residual_words, starts_answer
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:

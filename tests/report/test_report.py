@@ -20,6 +20,8 @@ from unbraid.report.subject import Subject
 from unbraid.report.svg import tidy_tag
 from unbraid.report.verdict import verdict
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 def test_tags_are_closed_and_ids_are_unique(page: str) -> None:
     ids = Page(page).having("id")

@@ -21,6 +21,8 @@ from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
 from unbraid.results.wild import WILD
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @pytest.fixture(scope="module")
 def fit() -> ub.Fit:

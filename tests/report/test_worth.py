@@ -15,6 +15,8 @@ from unbraid.report.subject import Subject
 from unbraid.report.worth import expected_words, held_out_advice, noise_words
 from unbraid.results.worth.held_out import HeldOut
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @cache
 def noisy() -> ub.Fit:

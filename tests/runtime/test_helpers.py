@@ -141,10 +141,9 @@ def test_the_result_does_not_depend_on_jobs(basis: ub.BSpline | None) -> None:
 @pytest.mark.parametrize("basis", [None, ub.BSpline(8)])
 def test_a_rank_that_is_found_does_not_depend_on_jobs(basis: ub.BSpline | None) -> None:
     problem = with_noise(ub.datasets.random_system(2, 3, 2, 80, rng=0)[0], 0.02, np.random.default_rng(0))
-    fits = [ub.decouple(problem, "auto", basis=basis, starts=8, rng=0, jobs=jobs) for jobs in (1, 2, 3)]
+    fits = [ub.decouple(problem, "auto", basis=basis, starts=4, rng=0, jobs=jobs) for jobs in (1, 3)]
     assert fits[0].model.rank == 2
-    assert same(fits[0], fits[1])
-    assert same(fits[0], fits[2])
+    assert same(*fits)
 
 
 def test_a_search_in_several_batches_does_not_depend_on_jobs() -> None:

@@ -6,7 +6,6 @@ dies is done by another: the scheduler tries some times, and then it is submitte
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -64,6 +63,8 @@ def check_scheduler(where: str) -> None:
     """
     if where.startswith("inproc://"):  # heard only where it was made
         return
+    import asyncio  # here, for it takes a tenth of the time in which unbraid is imported
+
     try:
         with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own, as in notebooks
             kind = thread.submit(asyncio.run, kind_at(where)).result()
@@ -78,6 +79,8 @@ def check_scheduler(where: str) -> None:
 
 async def kind_at(where: str) -> str:
     """What answers at an address."""
+    import asyncio
+
     from distributed.core import connect
     from distributed.security import Security
 
