@@ -65,7 +65,7 @@ def test_it_imports_numpy_alone_and_has_no_name_it_does_not_use(name: str) -> No
     assert functions - used == {"values", "jacobian"}
 
 
-@few_or_many(200, 2000)
+@few_or_many(200, 1000)
 def test_random_small_models(draws: int) -> None:
     rng = np.random.default_rng(draws)
     kinds = [basis for basis in BASES if not isinstance(basis, ub.Polynomial)]

@@ -84,7 +84,7 @@ def test_starts_of_both_kinds_are_as_many_as_were_asked_for() -> None:
     assert isinstance(search_for_starts(method, solver.samples, solver, RANK, rngs[:1]), SearchStarts)
 
 
-@few_or_many(3, 20)
+@few_or_many(3, 10)
 def test_increasing_branches_are_found_as_well_as_from_the_truth(draws: int) -> None:
     found = 0
     for seed in range(draws):

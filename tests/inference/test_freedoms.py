@@ -15,7 +15,7 @@ from uniqueness import NAMES, example, system
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
-@few_or_many(4, 36)
+@few_or_many(4, 16)
 def test_most_verdicts_on_random_systems_are_right(draws: int, noise: float) -> None:
     right = named = free = 0
     for number in range(0, 2 * draws, 2):

@@ -37,7 +37,7 @@ def test_samples_left_out_to_first_order_are_those_of_refits(kind: str) -> None:
     assert np.linalg.norm(left * scale) > np.linalg.norm(around.residuals(some) * scale)
 
 
-@few_or_many(3, 20)
+@few_or_many(3, 10)
 def test_the_expected_error_is_about_that_on_fresh_points(draws: int) -> None:
     off = [expected_over_fresh(seed) for seed in range(draws)]
     assert np.median(np.abs(off)) < np.log(1.3)

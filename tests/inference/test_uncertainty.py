@@ -56,7 +56,7 @@ def test_what_a_user_sees_changes_as_the_gauge_says(settings: dict[str, Any]) ->
         assert np.quantile(np.abs(change - expected), 0.9) < 1e-2 * np.abs(expected).max() + 1e-12
 
 
-@few_or_many(4, 40)
+@few_or_many(4, 20)
 def test_intervals_cover_about_what_they_say(draws: int) -> None:
     """Of one data set some more or less; the mean over many is that of benchmarks/coverage.py."""
     function, new, noise = np.mean([covered(seed) for seed in range(draws)], axis=0)

@@ -100,7 +100,7 @@ def test_units_of_a_single_input_are_a_factor() -> None:
     assert re.search(r"J is (0\.001|0\.0009\d?) times", describe_contradiction(wrong, poor) or "")
 
 
-@few_or_many(6, 40)
+@few_or_many(4, 16)
 def test_fits_tell_of_mistakes(draws: int) -> None:
     """The first note, in nearly all cases: of an input that hardly matters nothing can be told."""
     names = list(MISTAKES)
@@ -113,7 +113,7 @@ def test_fits_tell_of_mistakes(draws: int) -> None:
     assert told >= 0.975 * draws - 1e-9 - (draws < 50)
 
 
-@few_or_many(6, 40)
+@few_or_many(4, 16)
 def test_fits_accuse_nobody(draws: int) -> None:
     for seed in range(draws):
         problem, truth = a_case(2000 + seed)

@@ -51,7 +51,7 @@ def test_what_may_be_heading_for_an_exact_solution_is_left_in_peace() -> None:
     assert looked(np.full((TO_THE_END.laps + 2, 1), 1e-12), APART[:1])[Status.FLAT] == [False]
 
 
-@few_or_many(6, 30)
+@few_or_many(6, 20)
 def test_the_best_start_of_a_fit_is_neither_joined_nor_outrun(draws: int) -> None:
     seen = set()
     for seed in range(draws):
