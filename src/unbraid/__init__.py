@@ -18,7 +18,6 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.runtime.progress import Progress
 from unbraid.sample import Sampling, sample
-from unbraid.selection import Selection, select
 from unbraid.solvers.coupling import GrowingCoupling
 from unbraid.version import __version__ as __version__
 
@@ -34,7 +33,13 @@ EARLIER_PATHS = {
 for earlier, path in EARLIER_PATHS.items():
     sys.modules[f"{__name__}.{earlier}"] = import_module(path)
 
-LAZY = {"DecouplingRegressor": "unbraid.estimator", "Formulas": "unbraid.closed", "formulas": "unbraid.closed"}
+LAZY = {
+    "DecouplingRegressor": "unbraid.estimator",
+    "Formulas": "unbraid.closed",
+    "Selection": "unbraid.selection.answer",
+    "formulas": "unbraid.closed",
+    "select": "unbraid.selection.select",
+}
 LAZY_MODULES = ("dynamics", "networks", "plots")
 """Names whose modules import other packages or many modules, and are imported when they are first asked for."""
 
@@ -45,6 +50,8 @@ if TYPE_CHECKING:
     from unbraid.closed import Formulas as Formulas
     from unbraid.closed import formulas as formulas
     from unbraid.estimator import DecouplingRegressor as DecouplingRegressor
+    from unbraid.selection.answer import Selection as Selection
+    from unbraid.selection.select import select as select
 else:
 
     def __getattr__(name: str) -> Any:

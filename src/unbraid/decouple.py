@@ -1,4 +1,4 @@
-"""The front door."""
+"""The front door. What is behind it is imported with the first fit: a third of all that takes time to import."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError, shown
-from unbraid.fitting.fit_rank import check_fit
-from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
-from unbraid.fitting.robust import fit_with_loss
-from unbraid.fitting.session import CUTS
 from unbraid.methods import Method, default
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
-from unbraid.selection.select import fit_best_rank
-from unbraid.selection.supported import fit_supported_rank
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -140,6 +134,13 @@ def decouple(
     >>> bool(fit.output_errors.max() < 1.0)
     True
     """
+    from unbraid.fitting.fit_rank import check_fit
+    from unbraid.fitting.opening import RunSettings
+    from unbraid.fitting.robust import fit_with_loss
+    from unbraid.fitting.session import CUTS
+    from unbraid.selection.select import fit_best_rank
+    from unbraid.selection.supported import fit_supported_rank
+
     check_problem(problem)
     request = Request(
         rank=rank,

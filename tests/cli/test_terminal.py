@@ -214,7 +214,7 @@ def test_ctrl_c_while_python_is_importing_is_one_sentence(tmp_path: Path) -> Non
 
 
 def test_an_error_of_unbraid_itself_is_a_traceback_and_exit_code_1() -> None:
-    code = "from unbraid.cli import inspect, main; inspect.DecoupledModel = None; main()"
+    code = "from unbraid.cli import inspect, main; inspect.is_dynamic = None; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "inspect", "model.npz"], capture_output=True, text=True, timeout=600
     )

@@ -13,7 +13,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import killed_fits
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("written_after_each_sweep")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_processes_killed_again_and_again_end_at_the_same_bits(tmp_path: Path) -> None:
-    names = ["default", "values", "smoothing", "dejonghe2025", "limited"]
+    names = ["default", "smoothing", "limited"]
     words = [sys.executable, killed_fits.__file__, str(tmp_path), *names]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -57,6 +57,7 @@ def test_killed_at_every_sweep_it_ends_at_the_same_bits(name: str, tmp_path: Pat
     assert bits(fitted(name, path)) == undisturbed(name)
 
 
+@settings(max_examples=5)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.sampled_from(["default", "values", "smoothing"]))
 def test_killed_anywhere_it_ends_at_the_same_bits(after: list[int], name: str) -> None:
     with TemporaryDirectory() as folder:
@@ -164,7 +165,7 @@ def test_compressed_jacobians_go_on(tmp_path: Path) -> None:
 
 
 def test_a_selection_goes_on(tmp_path: Path) -> None:
-    def work(callback: Counting | None, path: Path | None = None) -> ub.selection.Selection:
+    def work(callback: Counting | None, path: Path | None = None) -> ub.Selection:
         settings: dict[str, Any] = {"method": FITS["default"][1]["method"], "folds": 2, "starts": 2, "rng": 0}
         return ub.select(BOTH, ranks=[1, 2], **settings, callback=callback, checkpoint=path)
 

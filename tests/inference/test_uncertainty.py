@@ -153,12 +153,12 @@ def test_outputs_of_different_noise_have_different_intervals() -> None:
 def test_a_bootstrap_finds_about_the_same() -> None:
     problem, fit, linear = sure_of("both", basis=ub.Polynomial(7))  # of lower degree they cannot follow
     seen: list[ub.Progress] = []
-    sure = fit.uncertainty("bootstrap", draws=40, rng=0, jobs=1, callback=seen.append)
+    sure = fit.uncertainty("bootstrap", draws=24, rng=0, jobs=1, callback=seen.append)
     ratio = sure.values(problem.X).std / linear.values(problem.X).std
     assert 0.6 < np.median(ratio) < 1.6
     assert seen[-1].phase == "bootstrap"
-    assert (seen[-1].done, seen[-1].total) == (40, 40)
-    assert sure.method == "bootstrap of 40 fits"
+    assert (seen[-1].done, seen[-1].total) == (24, 24)
+    assert sure.method == "bootstrap of 24 fits"
     for name in ("W0", "W1", "bias", "angles"):
         assert 0.3 < np.median(getattr(sure, name) / getattr(linear, name)) < 3.0
     assert np.median(sure.branch(0).std / linear.branch(0).std) == pytest.approx(1.0, abs=0.6)

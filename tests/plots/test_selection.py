@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import unbraid as ub
 from unbraid import plots
 from unbraid.errors import DataError
-from unbraid.selection import Row, Settings
+from unbraid.selection.validation import Row, Settings
 from unbraid.solvers.coupling import FixedCoupling
 
 

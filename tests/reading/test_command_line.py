@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,20 @@ from unbraid.reading.predictions import WRITERS
 COLUMNS = ["--inputs", "x*", "--outputs", "y*", "--jacobians", "d{output}/d{input}"]
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with first.npz, and model.npz, fitted to it."""
+    folder = tmp_path_factory.mktemp("fitted")
+    SAMPLES_FIRST["samples.npz"](folder / "first.npz", arrays())
+    assert fit(str(folder / "first.npz"), output=str(folder / "model.npz")).exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place to run in, with model.npz, fitted to .npz."""
+def folder(fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place to run in, with both."""
+    shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    SAMPLES_FIRST["samples.npz"](Path("first.npz"), arrays())
-    assert fit("first.npz", output="model.npz").exit_code == 0
     return tmp_path
 
 

@@ -12,10 +12,9 @@ import pytest
 
 import unbraid as ub
 from unbraid.fitting.session import Session
-from unbraid.selection import Row, Settings
 from unbraid.selection.path import Path
 from unbraid.selection.rule import EXACT, as_good, clearly_better, exact, finer, simplest
-from unbraid.selection.validation import FIT_STEPS, Scale, Validation, inside, quick
+from unbraid.selection.validation import FIT_STEPS, Row, Scale, Settings, Validation, inside, quick
 from unbraid.selection.words import reason, table
 from unbraid.solvers.coupling import FixedCoupling
 

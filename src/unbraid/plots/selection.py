@@ -10,8 +10,9 @@ import numpy as np
 from unbraid.errors import DataError
 from unbraid.plots.palette import GREY, LINES, MARKERS, ORANGE
 from unbraid.plots.panels import axis_for, check_matplotlib, remove_frame
-from unbraid.selection import Row, Selection
+from unbraid.selection.answer import Selection
 from unbraid.selection.rule import EXACT
+from unbraid.selection.validation import Row
 from unbraid.selection.words import name_differences
 
 if TYPE_CHECKING:
