@@ -33,8 +33,8 @@ from unbraid.solvers.translate import in_solver_units
 
 MOST_SAMPLES, SOME_SAMPLES = 20_000, 1_000
 """Of more samples than the first, so many, spread evenly, tell how well unknowns are determined."""
-ROW_ENTRIES = 1 << 16
-"""Entries of the rows that are made at once: half a MB."""
+ROW_ENTRIES = 1 << 17
+"""Entries of the rows that are made at once: a MB."""
 LARGEST_SHARE = 1.0 - 1e-6
 """How much of itself a sample determines at most: rounding leaves no more to be told."""
 RIDGE = 1e-12
@@ -136,10 +136,11 @@ class Neighbourhood:
     def rows(self, which: IndexArray | slice = slice(None)) -> Rows:
         """The weighted rows of some samples."""
         X, parts = self.problem.X[which], []
+        at = self.tangent.at(X)
         if self.problem.F is not None:
-            parts.append(self.tangent.values(X))
+            parts.append(self.tangent.values(X, at))
         if self.problem.J is not None:
-            parts.append(self.tangent.slopes(X).reshape(len(X), -1, self.tangent.size))
+            parts.append(self.tangent.slopes(X, at).reshape(len(X), -1, self.tangent.size))
         residual = self.residuals(which)
         scale = np.sqrt(self.sample_weights[which])[:, None] * self.row_scales
         scale = np.where(np.isnan(residual), 0.0, scale)
