@@ -28,7 +28,7 @@ PLAINLY = 3.0
 """Times that from which on a branch that the other start has not counts as one."""
 
 
-class Found(NamedTuple):
+class FoundByStart(NamedTuple):
     """What a start found: directions W0 (r, m), weights W1 (r, n), shares ρ (r,) of remainders, what is nothing."""
 
     W0: Array
@@ -50,7 +50,7 @@ class Agreement(NamedTuple):
 
 
 @np.errstate(all="ignore")  # a start that has lost its way has infinite branches, which are nothing here
-def found_by(run: Run, samples: int) -> Found:
+def found_by(run: Run, samples: int) -> FoundByStart:
     """What a start found in so many samples, in the solver's units."""
     one = run.best
     W0, W1, placement, a = finite_or_zero(one.W0[0]), finite_or_zero(one.W1[0]), one.placement.select(0), one.a[0]
@@ -67,10 +67,10 @@ def found_by(run: Run, samples: int) -> Found:
     total = float(np.linalg.norm(lengths * lines[:, 3])) or 1.0
     left = np.sqrt(run.objective) if np.isfinite(run.objective) else 1.0
     noise = ABOVE_NOISE * left * np.sqrt((1.0 + a.shape[-1]) / samples)
-    return Found(W0, W1.T, lengths * lines[:, 2] / total, float(np.clip(noise, ROUNDING, LARGEST)))
+    return FoundByStart(W0, W1.T, lengths * lines[:, 2] / total, float(np.clip(noise, ROUNDING, LARGEST)))
 
 
-def agreement(best: Found, other: Found, units: Units) -> Agreement:
+def agreement(best: FoundByStart, other: FoundByStart, units: Units) -> Agreement:
     """How near what a start found is to what the best one found; angles are in the user's units."""
     from scipy.optimize import linear_sum_assignment
 

@@ -9,7 +9,7 @@ from typing import Self
 from unbraid.data.looking.idle import idle_directions, without_idle
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
-from unbraid.fitting.agreement import agreement, found_by
+from unbraid.fitting.agreement import FoundByStart, agreement, found_by
 from unbraid.fitting.request import Request, count_unknowns
 from unbraid.fitting.session import CUTS, Found
 from unbraid.results.fit import Fit, StartSummary, errors_on
@@ -41,7 +41,8 @@ class Case:
         basis = request.basis_searched_on(self.problem) if found.basis is None else found.basis
         model = finish_run(problem, self.units, basis, best, request.constraints, method.offset)
         jacobian_error, output_errors = errors_on(problem, model)
-        summaries = tuple(summarise(run, starts[0], self.units, problem.S) for run in starts)
+        of_best = found_by(starts[0], problem.S)
+        summaries = tuple(summarise(run, of_best, self.units, problem.S) for run in starts)
         status = ending(problem, best.status if found.cut is None else found.cut)
         smoothing = found.smoothing
         constrained = any(one is not None for one in request.constraints)
@@ -82,8 +83,8 @@ def ending(problem: Problem, status: Status) -> Status:
     return Status.UP_TO_CONSTANTS if problem.F is None and status.converged else status
 
 
-def summarise(run: Run, best: Run, units: Units, samples: int) -> StartSummary:
+def summarise(run: Run, best: FoundByStart, units: Units, samples: int) -> StartSummary:
     """How a start ended, and how far what it found is from what the best one did, in the canonical form."""
-    near = agreement(found_by(best, samples), found_by(run, samples), units)
+    near = agreement(best, found_by(run, samples), units)
     finished = run.finished and run.status not in CUTS
     return StartSummary(run.objective, run.trace.sweeps, run.status, near.angle, near.match, finished)
