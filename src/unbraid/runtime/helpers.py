@@ -35,9 +35,11 @@ PATIENCE_SECONDS = 2.0
 BEGIN = """
 import pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
+import unbraid.selection.supported
 from unbraid.runtime.helpers import serve
 serve()
 """
+"""What a helper runs: all that fits need is imported before it says that it is ready."""
 SMALL, LONG = 1e8, 1e9
 """Multiplications up to which a fit is done sooner than its pieces are sent; and from which on it is worth having
 helpers begin, for one fit or for several."""
