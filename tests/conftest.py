@@ -24,7 +24,7 @@ for shared in (TESTS, TESTS.parent / "benchmarks"):  # registry.py and its like,
 LONG = ("docs/test_site.py", "docs/test_command_line.py", "docs/test_pages.py", "studies/test_reproduction.py")
 """Files with tests of many seconds. They come first: one of them begun last would be waited for by all."""
 
-settings.register_profile("unbraid", deadline=None, max_examples=10, derandomize=True)  # the same ones everywhere
+settings.register_profile("unbraid", deadline=None, max_examples=7, derandomize=True)  # the same ones everywhere
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("unbraid")
 

@@ -19,6 +19,8 @@ from unbraid.cli import fit as fit_module
 from unbraid.cli.output import error_rows
 from unbraid.report import templates
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 def test_version() -> None:
     result = run("--version")

@@ -15,6 +15,8 @@ from unbraid.cli import app
 from unbraid.cli import fit as fit_module
 from unbraid.cli.output import say_document
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @pytest.fixture
 def problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ub.Problem:

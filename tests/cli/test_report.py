@@ -16,6 +16,8 @@ from unbraid.cli import app
 from unbraid.cli import fit as fit_module
 from unbraid.report import templates
 
+pytestmark = pytest.mark.usefixtures("no_formulas")
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
