@@ -17,8 +17,6 @@ from unbraid.fitting.request import Request
 from unbraid.report import templates
 from unbraid.report.repeat import call, method_code
 
-pytestmark = pytest.mark.usefixtures("no_formulas")
-
 
 def test_the_same_fit_gives_the_same_bytes(found: tuple[ub.Fit, ub.DecoupledModel], page: str, tmp_path: Path) -> None:
     assert written(found[0], tmp_path, truth=found[1]) == page
