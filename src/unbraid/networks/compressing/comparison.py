@@ -41,6 +41,12 @@ class Comparison:
         """The outputs of the original."""
         return outputs_of(self.network, self.inputs)
 
+    @property
+    def several_outputs(self) -> bool:
+        """Whether the network gives vectors of more than one entry, of which one can be the largest."""
+        out = outputs_of(self.network, self.inputs[:1])
+        return bool(out.ndim == 2 and out.shape[1] > 1)
+
     def agreement(self, network: torch.nn.Module, wanted: torch.Tensor | None = None) -> Agreement:
         """That of another network; `wanted` are the outputs of the original, where they are not those of this one."""
         wanted = self.wanted if wanted is None else wanted
@@ -81,8 +87,7 @@ def compare(
     """
     runs, within = (network, part) if activations.given == "inputs" else (part.of(network), find_part(network, ""))
     plain = Comparison(runs, within, activations.inputs, activations.labels, classes=False)
-    ends = plain.ends_with_part()
-    several = plain.wanted.ndim == 2 and plain.wanted.shape[1] > 1
+    ends, several = plain.ends_with_part(), plain.several_outputs
     by_labels = activations.classes and several
     kind: Outputs = outputs if outputs is not None else "logits" if by_labels and ends else "values"
     return replace(plain, classes=by_labels or (several and ends and kind != "values")), kind

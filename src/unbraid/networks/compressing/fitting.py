@@ -120,13 +120,14 @@ class PartFitting:
         """A part of a network that other parts of the original may have been replaced in, as it runs on X."""
         activations = collect(network, part, X, settings.given, np.random.default_rng(settings.seed))
         comparison, outputs = compare(network, part, activations, settings.outputs)
+        other = activations.given == "inputs" and network is not original
         return cls(
             name=part.name,
             activations=activations,
             order=order_of_samples(activations.X, np.random.default_rng([settings.seed, 1])),
             function=OfSamples(part.of(network), activations.layout),
             comparison=comparison,
-            wanted=outputs_of(original, activations.inputs) if activations.given == "inputs" else comparison.wanted,
+            wanted=outputs_of(original, activations.inputs) if other else comparison.wanted,
             outputs=outputs,
             settings=settings,
         )

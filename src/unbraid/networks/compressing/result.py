@@ -220,8 +220,7 @@ class Compression:
         ready = prepare(data, held_out, as_generator(rng), own)
         labels = next((one.y for one in ready.held if one.y is not None), None)
         wanted = self.comparison.wanted
-        several = wanted.ndim == 2 and wanted.shape[1] > 1
-        whole = several and labels is not None and are_classes(torch.as_tensor(labels))
+        whole = self.comparison.several_outputs and labels is not None and are_classes(torch.as_tensor(labels))
         scale = float(wanted.double().var(0).mean())
         objective = Objective(self.original, loss, self.comparison.classes or whole, max(scale, 1e-30))
         feasible = [
