@@ -162,6 +162,18 @@ def test_what_workers_have_forgotten_is_asked_again(client: Client, monkeypatch:
     assert not looks
 
 
+def test_late_news_that_blocks_were_cancelled_do_not_reach_those_that_are_asked_for_again(client: Client) -> None:
+    problem, factor = in_chunks(), np.ones((M, M))
+    held = problem.on(client)
+    assert isinstance(held.home, Held)
+    cancelled = [future.key for future in held.home.futures]
+    client.cancel(held.home.futures)
+    assert not held.home.mend([]), "some were lost"
+    client._handle_cancelled_keys(cancelled)
+    assert not any(future.cancelled() for future in held.home.futures)
+    assert same(held.sum(products, factor), problem.sum(products, factor))
+
+
 def test_results_that_do_not_arrive_are_asked_for_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbraid.runtime.cluster_waits.ANSWERING", 0.5)
     problem, factor, gather, asked = in_chunks(), np.ones((M, M)), client.gather, []

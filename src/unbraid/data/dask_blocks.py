@@ -151,13 +151,25 @@ class Held:
 
 
 def request_blocks(client: Any, recipes: Sequence[Any]) -> list[Any]:
-    """Ask a cluster to compute blocks from their recipes, and return their futures."""
+    """Ask a cluster to compute blocks from their recipes, and return their futures.
+
+    Each time under keys of their own: the news that a key was cancelled may come after the key was asked for again,
+    and would cancel it once more.
+    """
+    from dask import delayed
+
     check_connected(client)
     try:
-        futures: list[Any] = client.compute(list(recipes), optimize_graph=False)
+        anew = [delayed(unchanged, pure=False)(one) for one in recipes]
+        futures: list[Any] = client.compute(anew, optimize_graph=False)
     except CancelledError as error:
         raise TaskError(LOST) from error
     return futures
+
+
+def unchanged(block: Problem) -> Problem:
+    """The block itself, as the result of another task."""
+    return block
 
 
 def failure(error: BaseException, of_block: bool) -> BaseException:
