@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.errors import SettingError, shown
-from unbraid.fitting.request import Continuing, Request, check_problem, seed_of
-from unbraid.methods import Method, default
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
+
+if TYPE_CHECKING:
+    from unbraid.fitting.request import Continuing
+    from unbraid.methods import Method
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -26,10 +28,13 @@ Result = TypeVar("Result")
 
 def tell_settings_of_methods(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A function of a method that says where settings of methods belong when they are given to it directly."""
-    own, of_methods = inspect.signature(function).parameters, inspect.signature(default).parameters
+    own = inspect.signature(function).parameters
 
     @wraps(function)
     def told(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Result:
+        from unbraid.methods import default
+
+        of_methods = inspect.signature(default).parameters
         for name in settings:
             if name in of_methods and name not in own:
                 raise SettingError(
@@ -136,6 +141,7 @@ def decouple(
     """
     from unbraid.fitting.fit_rank import check_fit
     from unbraid.fitting.opening import RunSettings
+    from unbraid.fitting.request import Request, check_problem, seed_of
     from unbraid.fitting.robust import fit_with_loss
     from unbraid.fitting.session import CUTS
     from unbraid.selection.select import fit_best_rank

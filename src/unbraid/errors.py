@@ -1,5 +1,7 @@
 """Every error this library raises on purpose is an `UnbraidError`; the text says what to do."""
 
+from __future__ import annotations
+
 import os
 from math import inf
 from numbers import Integral, Real

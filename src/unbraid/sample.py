@@ -1,4 +1,7 @@
-"""Samples of a function in a box, as many as are enough: chosen, fitted as they come, and judged by the next ones."""
+"""Samples of a function in a box, as many as are enough: chosen, fitted as they come, and judged by the next ones.
+
+What calls functions is imported with the first call.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +18,6 @@ import numpy.typing as npt
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted, numbers
-from unbraid.data.functions import (
-    Derivatives,
-    Function,
-    Kept,
-    SamplingSettings,
-    check_function,
-    keeping,
-    sample_function,
-)
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
 from unbraid.errors import DataError, as_generator, check_number, check_whole
@@ -34,6 +28,9 @@ from unbraid.runtime.files import StrPath
 from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.progress import Callback
 from unbraid.selection.learning import INTERRUPTED, CurvePoint, Ending, ending_of, judge
+
+if TYPE_CHECKING:
+    from unbraid.data.functions import Derivatives, Function, Kept, SamplingSettings
 
 Box = npt.ArrayLike | Mapping[str, Sequence[float]]
 Step = tuple[Problem, Fit, CurvePoint]
@@ -145,6 +142,8 @@ def sample(
     >>> found.enough, found.problem.input_names
     (True, ('speed', 'load'))
     """
+    from unbraid.data.functions import SamplingSettings, check_function, keeping
+
     check_function("f", f)
     low, high, names = bounds_of(box)
     check_whole("first", first, 1)
@@ -206,6 +205,8 @@ def sampled(
     f: Function, X: Array, settings: SamplingSettings, kept: Kept, input_names: tuple[str, ...] | None
 ) -> Problem:
     """The samples of f at these points."""
+    from unbraid.data.functions import sample_function
+
     F, J = sample_function(f, X, settings, kept)
     return Problem(X, F, J, input_names=input_names)
 
