@@ -14,7 +14,7 @@ from draws import few_or_many
 from unbraid.fitting import smoothing
 from unbraid.fitting.case import Case
 from unbraid.fitting.fit_rank import Setup
-from unbraid.fitting.polish import ContinueBest
+from unbraid.fitting.polish import ContinueBest, measure_run
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
@@ -87,3 +87,20 @@ def test_the_winner_of_a_rough_race_goes_on_within_its_budget(draws: int) -> Non
         assert steps <= further.stopping.max_sweeps
         spent = replace(further, stopping=replace(further.stopping, max_sweeps=1))
         assert spent(session, found) is found, "nothing is left of the budget"
+
+
+def test_the_winner_of_a_rough_race_that_another_start_agrees_with_does_not_go_on() -> None:
+    """The default fit of a decoupled system: starts meet in one minimum, and further steps would gain nothing."""
+    problem = noisy(0)
+    setup = Setup.of(Case.of(problem, Request(rank=3).for_problem(problem)))
+    with Session.open(NOTHING_KEPT, 0) as session:
+        *stages, further = setup.stages(session)[:4]
+        assert isinstance(further, ContinueBest)
+        found = session.run_all(stages)
+        off = replace(found.best.best, a=1.01 * found.best.best.a)  # so that there is something to be gained
+        best = replace(measure_run(further.solver, replace(found.best, best=off)), status=Status.FLAT, finished=True)
+        twin = replace(best, objective=1.01 * best.objective)
+        met = replace(found, runs=(best, twin))
+        assert further(session, met) is met
+        alone = further(session, replace(found, runs=(best, replace(twin, finished=False))))
+    assert alone.best.objective < best.objective

@@ -8,7 +8,8 @@ import unbraid as ub
 from draws import few_or_many
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
-from unbraid.solvers.loop import CATCHING_UP, TO_THE_END, Race
+from unbraid.solvers.iterates import Measure
+from unbraid.solvers.loop import CATCHING_UP, HEADING_FOR_ZERO, LAP, ROUGHLY, TO_THE_END, Loop, Race, Stopping
 
 APART = np.stack([np.eye(2), np.array([[1.0, 1.0], [1.0, -1.0]]), np.array([[3.0, 1.0], [-1.0, 3.0]])])
 """Directions of three starts, far from each other."""
@@ -49,6 +50,22 @@ def test_a_valley_is_flat_after_several_laps_without_gain() -> None:
 
 def test_what_may_be_heading_for_an_exact_solution_is_left_in_peace() -> None:
     assert looked(np.full((TO_THE_END.laps + 2, 1), 1e-12), APART[:1])[Status.FLAT] == [False]
+
+
+def resting(objectives: Array) -> list[bool]:
+    """Which starts of a rough race rest after its first lap of objectives (sweeps, starts)."""
+    starts = objectives.shape[1]
+    loop = Loop.begin(None, starts, Stopping(race=ROUGHLY), 0.0)
+    loop.record.history = [(np.arange(starts), Measure(one, one)) for one in objectives]
+    return list(map(bool, loop.rests_early(objectives[-1], ROUGHLY)))
+
+
+def test_who_rests_from_the_middle_of_the_first_lap_on_has_come_to_a_valley() -> None:
+    falling = np.geomspace(2.0, 1.0, LAP)
+    soon = np.concatenate([np.geomspace(2.0, 1.0, 3), np.full(LAP - 3, 1.0)])
+    slowly = 1.0 - 1.2 * ROUGHLY.flat * np.arange(LAP) / LAP  # as much in a lap as counts
+    exact = np.full(LAP, HEADING_FOR_ZERO / 2.0)
+    assert resting(np.stack([falling, soon, slowly, exact], axis=1)) == [False, True, False, False]
 
 
 @few_or_many(6, 20)

@@ -136,7 +136,8 @@ class PolishStarts:
 class ContinueBest:
     """Stage: the winner of a rough race goes on alone while it gains, on knots that follow its directions.
 
-    What the race left to be gained would cost smoothing steps several times as much.
+    What the race left to be gained would cost smoothing steps several times as much. Where another start ended in the
+    same directions, it is a minimum and no valley, and the race left nothing.
     """
 
     solver: GaussNewton
@@ -147,7 +148,7 @@ class ContinueBest:
         best, starts = found.best, len(found.runs)
         spent = best.trace.sweeps - (best.trace.search or 0)
         most = min(FURTHER_STEPS, self.stopping.max_sweeps - spent)
-        if best.status is not Status.FLAT or best.objective < HEADING_FOR_ZERO or most < 1:
+        if best.status is not Status.FLAT or best.objective < HEADING_FOR_ZERO or most < 1 or is_met(best, found.runs):
             return found
         alone = replace(self.stopping, race=TO_THE_END, max_sweeps=most)
         after = self.stopping.max_sweeps + SETTLING - most  # every start of a polish counts for as many
@@ -334,12 +335,20 @@ def confirms(run: Run, best: Run, rough: bool) -> bool:
 
     By the objective, by that and directions, or, where it left a race for being on its way there, by directions.
     """
-    if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
-        return True
     share = AGREEMENT
     if in_a_valley(run, rough) and in_a_valley(best, rough):
         share = AS_GOOD_ROUGHLY if rough else AS_GOOD
-    return run.objective <= (1.0 + share) * best.objective or are_alike(best, run)
+    return run.objective <= (1.0 + share) * best.objective or ends_alike(run, best)
+
+
+def is_met(best: Run, runs: Sequence[Run]) -> bool:
+    """Whether another polished run ended as the best one did."""
+    return any(run.finished and run is not best and ends_alike(run, best) for run in runs)
+
+
+def ends_alike(run: Run, best: Run) -> bool:
+    """Whether a polished run ended in the directions of the best one, or left a race on its way there."""
+    return angle_between(run, best) < SAME_ANGLE if run.status is Status.JOINED else are_alike(run, best)
 
 
 def in_a_valley(run: Run, rough: bool) -> bool:

@@ -307,16 +307,23 @@ class Session:
     def tell(self, progress: Callable[[], Progress]) -> None:
         """Tell the callback, if there is one."""
         if self.callback is not None:
-            try:
+            with self._excusing():
                 self.callback(progress())
-            except Exception:
-                self.journal.excuse()
-                raise
 
     def tell_of_the_end(self) -> None:
         """Tell the callback that all is done: sooner than it might have been, mostly."""
         if isinstance(self.callback, Forward):
-            self.callback.finish()
+            with self._excusing():
+                self.callback.finish()
+
+    @contextmanager
+    def _excusing(self) -> Iterator[None]:
+        """Around a callback: what it raises is no fault of the journal's file."""
+        try:
+            yield
+        except Exception:
+            self.journal.excuse()
+            raise
 
     def _tell_and_look_up(self, progress: Progress) -> None:
         """What is told of a piece that is done in this process, which may not be wanted any more."""

@@ -281,7 +281,7 @@ class ChooseSmoothing:
         steps, run = self.steps_at(found.level), found.best
         coupling = steps.balanced(steps.solver.linearised(run.best))
         final = replace(steps.solver, coupling=coupling, directions_fixed=True, place_knots_at=frozenset())
-        stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-6, max_seconds=self.polish.max_seconds)
+        stopping = Stopping(max_sweeps=LAST_STEPS, tolerance=1e-5, max_seconds=self.polish.max_seconds)
         span = ProgressSpan("smooth", before=STEPS)
         [after] = session.loop(final, partial(start_anew, final, run.best), stopping, span)
         cut = cut_of([after])

@@ -302,9 +302,17 @@ class Loop:
         laps = (stopping.max_sweeps - self.sweep) / LAP
         with np.errstate(all="ignore"):
             endings = self.race.endings(rules, self.active, objective, solver.iterates(self.state).W0, least, laps)
+            if self.sweep == LAP and rules.laps == 1:
+                endings[Status.FLAT] = self.rests_early(objective, rules)
         if rules.at_rest:
             endings[Status.FLAT] &= solver.may_converge(self.state)
         return endings if np.isfinite(objective).all() else {}
+
+    def rests_early(self, objective: Array, rules: Rules) -> BoolArray:
+        """Which starts gained so little in the second half of the first lap that they have come to a valley already."""
+        active, halfway = self.record.history[-1 - LAP // 2]
+        before = halfway.judged_by[np.searchsorted(active, self.active)]
+        return (np.abs(np.log(before / objective)) < rules.flat / 2) & (objective > HEADING_FOR_ZERO)
 
     def stop(self, status: Status) -> None:
         """End the starts that are still at work."""
