@@ -1,6 +1,6 @@
 """How long people wait: an earlier version and this one, alternating, on the same data; time and what was found.
 
-    python benchmarks/waiting.py OTHER [seeds] [--jobs=N] [case …]
+    python benchmarks/waiting.py OTHER [seeds] [--jobs=N] [--patience=K] [case …]
 
 OTHER is a checkout of the version to compare with (`git worktree add ../other COMMIT`), which runs in the environment
 of this one. Every fit has a process of its own; what is timed is the fit alone, wall clock and CPU. A row is a case:
@@ -8,7 +8,9 @@ medians over the seeds of seconds and of their ratio; then the ratio of what was
 objective where B-splines were asked for, and otherwise of the variance that the score of a smoothed fit stands for
 (`fit.smoothing.score`), less being better; last, the same of errors on fresh points (worst output). Where helper
 processes are used they have begun before the clock starts, as they have in all fits of a session but the first; CPU is
-that of the process that asks. `--jobs=1`: this version without them.
+that of the process that asks. `--jobs=1`: this version without them. `--patience=4`: where the other version takes
+hours, it is ended (`max_seconds`) after four times what this one took; how often is in the last column, and what was
+found is then compared by errors alone. `seeds` is how many, or which, as in 3-6.
 
 Cases: f_trig; engine-like; wing weight with B-splines and with the default; sines; values alone; wide ones, after a
 random network of layers 80-60-40-10; `rank="auto"`, true rank 4. Then, for this version, evaluation against NumPy's
@@ -146,22 +148,25 @@ CASES: dict[str, Callable[[int], Task]] = {
 }
 
 
-def measure(case: str, seed: int, jobs: int | None) -> dict[str, float]:
-    """One fit in this process; versions of one process know no `jobs`."""
+def measure(case: str, seed: int, jobs: int | None, limit: float | None) -> dict[str, float]:
+    """One fit in this process, in so many seconds at most; versions of one process know no `jobs`."""
     import unbraid as ub
 
     task = CASES[case](seed)
     ub.decouple(ub.datasets.trig(S=40, rng=0)[0], 1, starts=1, rng=0)  # what is imported late is not waited for
     knows = "jobs" in inspect.signature(ub.decouple).parameters
-    settings = {**task.settings, "jobs": jobs} if knows else task.settings
+    settings = {**task.settings, "jobs": jobs} if knows else dict(task.settings)
+    if limit is not None:
+        settings["method"] = ub.methods.default(max_seconds=limit)
     if knows and jobs != 1:
         begin_helpers()
     began, cpu = time.perf_counter(), time.process_time()
     fit = ub.decouple(task.problem, task.rank, rng=seed, **settings)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    cut = fit.status is ub.Status.OUT_OF_TIME
     found = fit.objective if fit.smoothing is None or task.settings else float(np.exp(fit.smoothing.score))
     error = float(ub.metrics.output_errors(task.fresh.F, fit.model(task.fresh.X)).max())
-    return {"seconds": seconds, "cpu": cpu, "found": found, "error": error, "rank": fit.model.rank}
+    return {"seconds": seconds, "cpu": cpu, "found": found, "error": error, "cut": cut}
 
 
 def begin_helpers() -> None:
@@ -174,28 +179,36 @@ def begin_helpers() -> None:
             helper.wait()
 
 
-def measured_in(source: Path, case: str, seed: int, jobs: str) -> dict[str, float]:
+def measured_in(source: Path, case: str, seed: int, jobs: str, limit: float | None = None) -> dict[str, float]:
     """One fit of the version whose package is in a folder, in a process of its own."""
-    words = [sys.executable, __file__, "--one", case, str(seed), jobs]
+    words = [sys.executable, __file__, "--one", case, str(seed), jobs, "" if limit is None else str(limit)]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def compare(case: str, other: Path, seeds: int, jobs: str) -> str:
+def measured_pair(case: str, other: Path, seed: int, jobs: str, patience: float | None) -> list[dict[str, float]]:
+    """The same fit by the other version and by this one; the other is ended where it takes more patience than given."""
+    now = measured_in(Path(__file__).parent.parent / "src", case, seed, jobs)
+    before = measured_in(other / "src", case, seed, jobs, None if patience is None else patience * now["seconds"])
+    told = [f"{one['seconds']:.1f} s{' (cut)' if one['cut'] else ''}, {one['error']:.4g} %" for one in (before, now)]
+    print(f"  {case}, seed {seed}: {told[0]}; now {told[1]}", file=sys.stderr, flush=True)
+    return [before, now]
+
+
+def compare(case: str, other: Path, seeds: range, jobs: str, patience: float | None) -> str:
     """The row of a case."""
-    here = Path(__file__).parent.parent / "src"
-    pairs = [(measured_in(other / "src", case, s, jobs), measured_in(here, case, s, jobs)) for s in range(seeds)]
+    pairs = [measured_pair(case, other, seed, jobs, patience) for seed in seeds]
     times = np.array([[one["seconds"] for one in pair] for pair in pairs])
     cpu = np.median([[one["cpu"] for one in pair] for pair in pairs], axis=0)
-    found = np.array([max(b["found"], 1e-24) / max(a["found"], 1e-24) for a, b in pairs])
+    found = np.array([max(b["found"], 1e-24) / max(a["found"], 1e-24) for a, b in pairs if not a["cut"]] or [np.nan])
     error = np.array([max(b["error"], 1e-9) / max(a["error"], 1e-9) for a, b in pairs])
     before, now = np.median(times, axis=0)
     faster = np.median(times[:, 0] / times[:, 1])
     return (
-        f"{case:14}{before:8.2f}{now:8.2f}{faster:7.2f}{cpu[0]:9.2f}{cpu[1]:7.2f}"
-        f"{np.median(found):9.3f}{found.max():8.3f}{np.median(error):9.3f}{error.max():8.3f}"
+        f"{case:14}{before:8.2f}{now:8.2f}{faster:7.2f}{cpu[0]:9.2f}{cpu[1]:7.2f}{np.median(found):9.3f}"
+        f"{found.max():8.3f}{np.median(error):9.3f}{error.max():8.3f}{sum(bool(a['cut']) for a, _ in pairs):5d}"
     )
 
 
@@ -225,23 +238,28 @@ def evaluation() -> None:
     print(f"a million points {many:.3f} s, np.sin(X @ A) @ B {sine:.3f} s: {many / sine:.2f}")
 
 
+def option(name: str) -> str:
+    """What was given for an option, or nothing."""
+    return next((word.removeprefix(f"--{name}=") for word in sys.argv if word.startswith(f"--{name}=")), "")
+
+
 def main() -> None:
     """Compare, or measure one fit for the process that compares."""
     if sys.argv[1:2] == ["--one"]:
-        case, seed, jobs = sys.argv[2:5]
-        print(json.dumps(measure(case, int(seed), int(jobs) if jobs else None)))
+        case, seed, jobs, limit = sys.argv[2:6]
+        print(json.dumps(measure(case, int(seed), int(jobs) if jobs else None, float(limit) if limit else None)))
         return
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    jobs = next((word.removeprefix("--jobs=") for word in sys.argv if word.startswith("--jobs=")), "")
-    other, *words = [word for word in sys.argv[1:] if not word.startswith("--jobs=")]
-    seeds = int(words.pop(0)) if words and words[0].isdigit() else 10
+    patience = float(option("patience")) if option("patience") else None
+    other, *words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    first, _, last = words.pop(0).rpartition("-") if words and words[0][0].isdigit() else ("0", "", "9")
+    seeds = range(int(first), int(last) + 1) if first else range(int(last))
     heads = {"case": -14, "before s": 8, "now s": 8, "faster": 7, "CPU s": 9, "now": 7, "found": 9, "worst": 8}
-    print(
-        "".join(f"{name:{'<' if width < 0 else '>'}{abs(width)}}" for name, width in heads.items()), "  error   worst"
-    )
+    heads |= {"error": 9, "worst ": 8, "cut": 5}
+    print("".join(f"{name.strip():{'<' if width < 0 else '>'}{abs(width)}}" for name, width in heads.items()))
     for case in words or CASES:
-        print(compare(case, Path(other), seeds, jobs), flush=True)
+        print(compare(case, Path(other), seeds, option("jobs"), patience), flush=True)
     evaluation()
 
 
