@@ -78,8 +78,8 @@ def trained(network: nn.Module, X: Any, y: Any, epochs: int, seed: int) -> nn.Mo
     return network.eval()
 
 
-def finetuned(network: nn.Module, original: nn.Module, X: Any, y: Any) -> Any:
-    """A copy, trained on as `finetune` does; pruned weights stay zero."""
+def finetuned(network: nn.Module, original: nn.Module, X: Any, y: Any, without: Any) -> Any:
+    """A copy, trained on as `finetune` does, without the same inputs; pruned weights stay zero."""
     network = copy.deepcopy(network)
     masks = [one for one in network.modules() if hasattr(one, "mask")]
 
@@ -94,7 +94,8 @@ def finetuned(network: nn.Module, original: nn.Module, X: Any, y: Any) -> Any:
     data = prepare((X, y), None, np.random.default_rng(0), Examples(X[:1], y[:1]))
     objective = Objective(original, "distil", True, 1.0)
     every: Any = [Masks()]
-    train(network, objective, data, every, epochs=EPOCHS, what="all", rate=1e-3, patience=2, callback=None)
+    settings: Any = {"epochs": EPOCHS, "what": "all", "rate": 1e-3, "patience": 2, "callback": None}
+    train(network, objective, data, every, **settings, without=without)
     return network
 
 
@@ -202,7 +203,7 @@ def fashion(seeds: range, folder: Path) -> None:
                 replaced = nn.Sequential(*network[:2], make(part, samples, numbers))
                 kept = count_numbers(replaced[2]) if name != "magnitude pruning" else numbers
                 one = (kept, accuracy(replaced, X_test, y_test))
-                later = accuracy(finetuned(replaced, network, X, y), X_test, y_test)
+                later = accuracy(finetuned(replaced, network, X, y, result.comparison.inputs), X_test, y_test)
                 rows.setdefault((name, rank), []).append((*one, later))
                 print(f"  {name}, {kept} numbers: {one[1]:.2f}, {later:.2f}", flush=True)
     print(f"\nnetwork {np.mean(whole):.2f}, its part {count_numbers(part)} numbers")

@@ -122,19 +122,22 @@ def test_a_budget_is_a_share_of_the_parts_numbers() -> None:
 
 
 def test_open_settings_are_chosen_by_held_out_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unbraid.networks.compressing import fitting, ranks
+    from unbraid.networks.compressing import part_fitting, ranks
 
     monkeypatch.setattr(ranks, "FIRST_SAMPLES", 40)
-    monkeypatch.setattr(fitting, "MOST_SAMPLES", 160)
+    monkeypatch.setattr(part_fitting, "MOST_SAMPLES", 160)
     told: list[str] = []
     result = ub.networks.compress(
         decoupled_network(), "1:", inputs(), rank=1, starts=1, jobs=1, callback=lambda one: told.append(one)
     )
-    assert [one.partition(":")[0] for one in told[:3]] == [
-        "rank 1, 40 samples, λ = 1",
-        "rank 1, 40 samples, λ = 3",
-        f"rank 1, 80 samples, λ = {result.replacements[0].coupling:g}",
-    ]
+    couplings = [f"rank 1, 40 samples, λ = {coupling:g}" for coupling in part_fitting.COUPLINGS]
+    fits, coupling = [one.partition(":")[0] for one in told], result.replacements[0].coupling
+    tried = sum(one.startswith("rank 1, 40 samples") for one in fits)
+    assert fits[:tried] == couplings[:tried]
+    assert coupling in part_fitting.COUPLINGS[max(0, tried - 2) : tried], (
+        "the last, or the one before, from which it was worse"
+    )
+    assert fits[tried] == f"rank 1, 80 samples, λ = {coupling:g}"
     assert all(one.endswith("% lost") for one in told)
     assert result.replacements[0].samples in (40, 80, 160)
     assert len(result.path) == 1
@@ -316,13 +319,46 @@ def test_the_table_has_what_networks_cost_and_how_they_agree() -> None:
 
 def test_sizes_have_the_ranks_that_were_tried() -> None:
     table = compressed().sizes()
-    assert table.heads == ("part", "rank", "numbers", "lost")
-    assert table.rows == (("1:", "2", "35", "0.00 %"),)
+    assert table.heads == ("part", "rank", "numbers", "samples", "lost")
+    assert table.rows == (("1:", "2", "35", "80", "0.00 %"),)
 
 
 def test_the_result_says_in_one_line_what_it_is() -> None:
-    expected = "Compression(1: by 2 branches: 71 numbers of 59; on 80 held-out inputs 0.00 % of variance are lost)"
-    assert repr(compressed()) == expected
+    expected = (
+        "Compression(1: by 2 branches: 35 numbers instead of 23; on 80 held-out inputs 0.00 % of variance are lost)"
+    )
+    assert repr(compressed()).splitlines()[0] == expected
+
+
+def test_notes_say_what_figures_do_not() -> None:
+    result = compressed()
+    grown, few = result.notes
+    assert grown.startswith("What replaces part '1:' has 35 numbers, no fewer than the 23 of before")
+    assert few.startswith("Only 80 inputs are held out")
+    assert [line.split("note")[1].strip() for line in repr(result).splitlines()[1:]] == [grown, few]
+
+
+def wide_network() -> nn.Sequential:
+    """One whose part "1:" has more numbers than two branches, and is far from a function of one."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 12), nn.Tanh(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 3))
+
+
+def test_there_is_no_note_where_nothing_is_to_say() -> None:
+    result = ub.networks.compress(wide_network(), "1:", inputs(1000), rank=2, **QUICK)
+    assert result.notes == ()
+    assert len(repr(result).splitlines()) == 1
+
+
+def test_a_tolerance_that_no_rank_reaches_is_noted() -> None:
+    result = ub.networks.compress(wide_network(), "1:", inputs(1000), "auto", tolerance=1e-9, **QUICK)
+    assert [note.partition(" was found")[0] for note in result.notes] == ["No rank with fewer numbers than part '1:'"]
+
+
+def test_the_fit_says_what_its_inputs_are() -> None:
+    fit = compressed().fit
+    assert fit.notes[-1].startswith("Inputs are directions of what part '1:' is given")
+    assert fit.model.input_names == tuple(f"direction {k + 1}" for k in range(5))
 
 
 @pytest.mark.usefixtures("no_formulas")
@@ -353,10 +389,54 @@ def test_a_basis_may_be_asked_for() -> None:
     assert count_numbers(result.modules[0]) == result.path[0].numbers
 
 
-def test_rank_or_budget_must_be_given_and_not_both() -> None:
-    for given in ({}, {"rank": 2, "budget": 0.5}):
-        with pytest.raises(ub.UnbraidError, match=r"Give either rank \(a number, or 'auto'\) or budget"):
-            ub.networks.compress(decoupled_network(), "1:", inputs(), **given, **QUICK)  # type: ignore[arg-type]
+def test_rank_and_budget_are_not_given_both() -> None:
+    with pytest.raises(ub.UnbraidError, match=r"Give rank \(a number, or 'auto'\) or budget.*not both"):
+        ub.networks.compress(decoupled_network(), "1:", inputs(), rank=2, budget=0.5, **QUICK)
+
+
+def test_without_rank_and_budget_the_rank_is_chosen() -> None:
+    chosen = ub.networks.compress(decoupled_network(), "1:", inputs(), **QUICK)
+    assert (
+        chosen.fit.model.rank == ub.networks.compress(decoupled_network(), "1:", inputs(), "auto", **QUICK).model.rank
+    )
+
+
+def labels() -> Any:
+    with torch.no_grad():
+        return decoupled_network()(inputs()).argmax(1)
+
+
+def test_classes_may_lie_in_a_column() -> None:
+    flat, column = (
+        ub.networks.compress(decoupled_network(), "1:", (inputs(), y), rank=2, **QUICK)
+        for y in (labels(), labels()[:, None])
+    )
+    assert flat.agreement() == column.agreement()
+    assert flat.agreement().right == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("off", [1, -1])
+def test_labels_that_no_output_stands_for_are_refused(off: int) -> None:
+    with pytest.raises(ub.UnbraidError, match="Labels must be classes from 0 to 2, as the network has 3 outputs"):
+        ub.networks.compress(decoupled_network(), "1:", (inputs(), labels() + off), rank=1, **QUICK)
+
+
+def test_labels_of_a_test_set_count_though_there_were_none_before() -> None:
+    table = compressed().table((inputs(), labels()))
+    assert {"same class", "right"} <= set(table.heads)
+
+
+def test_a_test_set_of_another_width_is_refused() -> None:
+    with pytest.raises(ub.UnbraidError, match=r"The network takes no inputs of shape \(4,\)"):
+        compressed().table(inputs()[:, :4])
+
+
+def test_what_loses_just_the_tolerance_is_within_it() -> None:
+    """1 - 0.99 is a little more than 0.01."""
+    from unbraid.networks.compressing.ranks import ROUNDING
+
+    assert 1.0 - 0.99 > 0.01
+    assert 0.01 + ROUNDING >= 1.0 - 0.99
 
 
 @pytest.mark.parametrize(
@@ -455,7 +535,7 @@ def ctrl_c_in_fit(monkeypatch: pytest.MonkeyPatch) -> Any:
             ranks.append(rank)
             return ub.decouple(problem, rank, callback=heard if len(ranks) == k else None, **settings)
 
-        monkeypatch.setattr("unbraid.networks.compressing.fitting.decouple", decouple)
+        monkeypatch.setattr("unbraid.networks.compressing.part_fitting.decouple", decouple)
         return ranks
 
     return arrange

@@ -19,7 +19,7 @@ from unbraid.networks.compressing.coordinates import (
     principal_directions,
     spread_out_in,
 )
-from unbraid.networks.compressing.fitting import order_of_samples
+from unbraid.networks.compressing.part_fitting import order_of_samples
 from unbraid.results.branch import Branch
 from unbraid.results.branches.piecewise import PiecewiseBranch
 

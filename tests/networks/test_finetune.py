@@ -133,11 +133,19 @@ def test_the_original_and_modes_stay_as_they_are(training: bool) -> None:
 
 def test_a_task_is_learned_from_labels() -> None:
     result = compressed()
-    result.finetune((inputs(), classes()), epochs=6, loss="task", rate=2e-2)
+    result.finetune((inputs(), classes()), epochs=15, loss="task", rate=2e-2)
     assert min(result.losses) < 0.7 * result.losses[0]
     with torch.no_grad():
         right = (result.network(inputs()).argmax(1) == classes()).double().mean()
     assert right > 0.6
+
+
+@pytest.mark.parametrize("data", [(inputs()[:, :3], classes()), (inputs(), classes()[:7])], ids=["width", "length"])
+def test_what_cannot_be_trained_on_is_refused(data: Any) -> None:
+    result = compressed()
+    with pytest.raises(ub.UnbraidError):
+        result.finetune(data, loss="task")
+    assert not result.losses
 
 
 @pytest.mark.parametrize("shape", [(300, 3), (300, 3, 1)])

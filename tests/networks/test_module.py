@@ -187,12 +187,16 @@ def test_anything_else_is_refused() -> None:
 
 def test_without_torch_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    for use in (lambda: ub.networks.module(mixed_model()), lambda: ub.networks.DecoupledModule):
+    for use in (
+        lambda: ub.networks.module(mixed_model()),
+        lambda: ub.networks.DecoupledModule,
+        lambda: ub.networks.Compression,
+    ):
         with pytest.raises(ub.UnbraidError, match=r"need PyTorch, which is not installed: .*\[torch\]"):
             use()
 
 
 def test_names_of_the_room_are_listed() -> None:
-    assert dir(ub.networks) == ["DecoupledModule", "compress", "model", "module"]
+    assert dir(ub.networks) == ["Compression", "DecoupledModule", "compress", "model", "module"]
     with pytest.raises(AttributeError, match="no attribute 'Linear'"):
         _ = ub.networks.Linear  # type: ignore[attr-defined]

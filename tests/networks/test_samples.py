@@ -16,7 +16,7 @@ import unbraid as ub
 from unbraid.kernels.arrays import Array
 from unbraid.networks.compressing import samples
 from unbraid.networks.compressing.parts import find_part
-from unbraid.networks.compressing.samples import Activations, Given, Remembered, collect
+from unbraid.networks.compressing.samples import Activations, Given, Remembered, are_classes, collect
 
 COUNT = 100
 
@@ -53,7 +53,7 @@ def test_samples_are_what_the_part_is_given_of_all_inputs_that_are_not_held_out(
     assert found.layout.places == "vectors"
     assert found.X.dtype == np.float64
     assert found.X.shape == (80, 4)
-    assert (found.inputs.shape, found.labels, found.classes) == ((20, 3), None, False)
+    assert (found.inputs.shape, found.labels) == ((20, 3), None)
     everything = np.concatenate([found.X, entered(network, found.inputs)])
     np.testing.assert_allclose(sorted_rows(everything), sorted_rows(entered(network, inputs())), rtol=1e-5)
 
@@ -93,7 +93,7 @@ def test_data_of_all_kinds_are_the_same_samples(kind: str) -> None:
 def test_labels_stay_with_their_inputs(kind: str) -> None:
     found = collected(LABELLED[kind])
     assert found.labels is not None
-    assert found.classes
+    assert are_classes(found.labels)
     assert torch.equal(found.inputs, X[found.labels])
     assert len(found.inputs) == len(found.labels) == 20
 
@@ -135,10 +135,15 @@ def test_much_data_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) == 6
 
 
-def test_floating_labels_are_no_classes_and_whole_ones_of_several_columns_neither() -> None:
-    assert not collected((X, Y.float())).classes
-    assert not collected((X, Y[:, None])).classes
-    assert collected((X, Y > 50)).classes
+@pytest.mark.parametrize(
+    ("labels", "answer"),
+    [(Y.float(), False), (Y[:, None], True), (torch.stack([Y, Y], dim=1), False), (Y > 50, True)],
+    ids=["floating", "in a column", "in two columns", "yes or no"],
+)
+def test_whole_labels_are_classes_where_there_is_one_a_sample(labels: torch.Tensor, answer: bool) -> None:
+    found = collected((X, labels)).labels
+    assert found is not None
+    assert are_classes(found) is answer
 
 
 def test_activations_are_recognised_where_they_are_no_inputs() -> None:

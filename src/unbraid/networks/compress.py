@@ -43,15 +43,16 @@ def compress(
     network
         Any `nn.Module`; it stays as it is.
     part
-        Which part: the name of a module ("head", "layers.3"), or modules of a `Sequential` that follow each other
+        Which part: a module or its name ("head", "layers.3"), or modules of a `Sequential` that follow each other
         ("2:", "classifier.1:4", a slice). It maps vectors to vectors, or each pixel or token by itself, as 1×1
         convolutions do. A list of parts: one after another, each fitted to what those before it give.
     X
         Inputs of the network, or what the part is given: an array, a tensor, (X, y), or a loader of batches x or
-        (x, y). Labels are not fitted to; whole numbers say that outputs are classes. Up to 2,000 inputs are held out,
-        a fifth at most, by which all that is open is chosen.
+        (x, y). Labels are not fitted to; integers 0, 1, … say that outputs are classes. Up to 5,000 inputs are held
+        out, a fifth at most, by which all that is open is chosen.
     rank
-        How many branches; a list for several parts. "auto": as few as lose at most `tolerance`.
+        How many branches; a list for several parts. "auto", or None without a budget: as few as lose at most
+        `tolerance`.
     budget
         Instead of a rank: which share of the part's numbers its replacement may have.
     tolerance
@@ -61,10 +62,10 @@ def compress(
         How many samples are fitted to. None: 360, then twice as many, as long as that gains.
     outputs
         What the part's outputs are. "values": all count. "logits": what all share does not. "softmax": they count as
-        much as they change probabilities. None: "logits" for the end of a network whose labels are classes, else
+        much as they change probabilities. None: "softmax" for the end of a network whose labels are classes, else
         "values".
     coupling
-        λ, how much values count beside Jacobians. None: that which agrees best on held-out inputs, 1 or 3.
+        λ, how much values count beside Jacobians. None: that which loses least on held-out inputs, from 1 to 30.
     basis, constraint, starts, jobs
         As in `ub.decouple`, but `BSpline(6)` if basis is None.
     given
@@ -72,7 +73,7 @@ def compress(
     rng
         A seed.
     callback
-        Called with a sentence after every fit.
+        Called with a sentence after every fit; `print` will do.
 
     Returns
     -------
@@ -93,9 +94,9 @@ def compress(
     )
     """
     check_torch()
-    from unbraid.networks.compressing.fitting import PartFitting, Settings, default_basis
+    from unbraid.networks.compressing.part_fitting import PartFitting, Settings, default_basis
     from unbraid.networks.compressing.parts import check_apart, find_part
-    from unbraid.networks.compressing.ranks import Asked, find_rank
+    from unbraid.networks.compressing.ranks import Asked, find_rank, notes_on_replacement
     from unbraid.networks.compressing.result import Compression
     from unbraid.networks.compressing.samples import Remembered, as_pair
 
@@ -114,7 +115,7 @@ def compress(
     seed = int(as_generator(rng).integers(2**31))
     told = callback if callback is not None else ignore
     settings = Settings(given, outputs, default_basis(basis), constraint, starts, seed, jobs, told)
-    current, comparisons, replacements, path = network, [], [], []
+    current, comparisons, replacements, path, notes = network, [], [], [], []
     for one, size in zip(parts, sizes, strict=True):
         fitting = PartFitting.of(current, network, one, X, settings)
         if len(parts) > 1 and fitting.activations.given == "activations":
@@ -124,9 +125,10 @@ def compress(
         comparisons.append(fitting.comparison)
         replacements.append(found)
         path += tried
+        notes += notes_on_replacement(fitting, size, found)
         if found.interrupted:
             break
-    return Compression.of(current, network, parts[: len(replacements)], replacements, comparisons[0], path)
+    return Compression.of(current, network, parts[: len(replacements)], replacements, comparisons[0], path, notes)
 
 
 def ignore(_: str) -> None:

@@ -11,8 +11,9 @@ import torch
 from unbraid.errors import DataError
 from unbraid.networks.compressing.coordinates import Outputs
 from unbraid.networks.compressing.measures import Agreement, agreement, outputs_of
-from unbraid.networks.compressing.parts import Part, find_part
-from unbraid.networks.compressing.samples import Activations, batches_of
+from unbraid.networks.compressing.parts import WHOLE, Part
+from unbraid.networks.compressing.refusals import REFUSALS, reason
+from unbraid.networks.compressing.samples import Activations, are_classes, batches_of, check_classes
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Comparison:
         the part, and the part all of it.
     inputs, labels
         As the network takes them; labels where there are any.
+    whole
+        Whether its outputs are those of the user's network, which labels speak of.
     classes
         Whether outputs stand for classes, the largest being the decision.
     """
@@ -34,12 +37,20 @@ class Comparison:
     part: Part
     inputs: torch.Tensor
     labels: torch.Tensor | None
-    classes: bool
+    whole: bool
+    classes: bool = False
 
     @cached_property
     def wanted(self) -> torch.Tensor:
         """The outputs of the original."""
         return outputs_of(self.network, self.inputs)
+
+    def are_classes(self, labels: torch.Tensor | None) -> bool:
+        """Whether labels say which of the network's outputs should be the largest; an error where they cannot."""
+        if labels is None or not self.whole or not are_classes(labels) or not self.several_outputs:
+            return False
+        check_classes(labels, outputs_of(self.network, self.inputs[:1]).shape[1])
+        return True
 
     @property
     def several_outputs(self) -> bool:
@@ -50,7 +61,8 @@ class Comparison:
     def agreement(self, network: torch.nn.Module, wanted: torch.Tensor | None = None) -> Agreement:
         """That of another network; `wanted` are the outputs of the original, where they are not those of this one."""
         wanted = self.wanted if wanted is None else wanted
-        return agreement(outputs_of(network, self.inputs), wanted, self.classes, self.labels)
+        labels = self.labels if self.are_classes(self.labels) else None
+        return agreement(outputs_of(network, self.inputs), wanted, self.classes, labels)
 
     def on(self, data: object) -> Comparison:
         """The same on other inputs, with labels or without."""
@@ -59,7 +71,14 @@ class Comparison:
             raise DataError("There are no inputs to compare networks on.")
         y = [one.y for one in several if one.y is not None]
         labels = torch.cat(y) if len(y) == len(several) else None
-        return replace(self, inputs=torch.cat([one.x for one in several]), labels=labels)
+        inputs = torch.cat([one.x for one in several])
+        try:
+            outputs_of(self.network, inputs[:1])
+        except REFUSALS as error:
+            raise DataError(
+                f"The network takes no inputs of shape {tuple(inputs.shape[1:])}: {reason(error)}."
+            ) from error
+        return replace(self, inputs=inputs, labels=labels, classes=self.classes or self.are_classes(labels))
 
     def ends_with_part(self) -> bool:
         """Whether what the part gives is what the network does."""
@@ -85,9 +104,13 @@ def compare(
     Outputs are classes where labels say so, or where the part is the network's end and its outputs are said to be
     logits.
     """
-    runs, within = (network, part) if activations.given == "inputs" else (part.of(network), find_part(network, ""))
-    plain = Comparison(runs, within, activations.inputs, activations.labels, classes=False)
-    ends, several = plain.ends_with_part(), plain.several_outputs
-    by_labels = activations.classes and several
-    kind: Outputs = outputs if outputs is not None else "logits" if by_labels and ends else "values"
-    return replace(plain, classes=by_labels or (several and ends and kind != "values")), kind
+    inputs, labels = activations.inputs, activations.labels
+    if activations.given == "inputs":
+        plain = Comparison(network, part, inputs, labels, whole=True)
+        ends = plain.ends_with_part()
+    else:
+        ends = part.comes_last(network)
+        plain = Comparison(part.of(network), WHOLE, inputs, labels, whole=ends)
+    by_labels = plain.are_classes(labels)
+    kind: Outputs = outputs if outputs is not None else "softmax" if by_labels and ends else "values"
+    return replace(plain, classes=by_labels or (plain.several_outputs and ends and kind != "values")), kind

@@ -16,7 +16,8 @@ from unbraid.data.functions.torch_functions import evaluation_mode
 from unbraid.errors import DataError, SettingError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
-from unbraid.networks.compressing.samples import Examples, as_pair
+from unbraid.networks.compressing.refusals import REFUSALS, reason
+from unbraid.networks.compressing.samples import Examples, as_labels, as_pair
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -25,7 +26,9 @@ Trained = Literal["all", "module"]
 BATCH, HELD_OUT, MOST_HELD = 128, 0.1, 5_000
 """Samples of a step, where data are arrays; the share of all that is held out, and how many at most."""
 RATE = 1e-3
-"""The first learning rate of Adam, which falls to zero along a cosine."""
+"""The first learning rate of Adam, which falls to zero along a cosine after the first epoch."""
+RELATIVE = 3.0
+"""Times the rate and a parameter's root mean square: the first learning rate of what decoupled modules are made of."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
     loader: Any = data
     if held_out is not None:
         return Data(lambda: loader, list(as_batches(held_out)))
-    if isinstance(loader, torch.utils.data.DataLoader) and hasattr(loader.dataset, "__len__"):
+    if isinstance(loader, torch.utils.data.DataLoader) and draws_evenly(loader):
         size = len(loader.dataset)
         count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
         generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
@@ -80,6 +83,12 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
     return Data(lambda: loader, [otherwise])
 
 
+def draws_evenly(loader: Any) -> bool:
+    """Whether a loader goes through a data set that has a length, in its order or at random, with no sampler else."""
+    kinds = (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler)
+    return hasattr(loader.dataset, "__len__") and isinstance(getattr(loader, "sampler", None), kinds)
+
+
 def as_batches(data: object) -> Iterator[Examples]:
     """Batches of arrays, or of a loader."""
     pair = as_pair(data)
@@ -95,7 +104,8 @@ def as_batch(given: Any) -> Examples:
     if isinstance(given, Examples):
         return given
     several = isinstance(given, list | tuple)
-    return Examples(given[0] if several else given, given[1] if several and len(given) > 1 else None)
+    y = given[1] if several and len(given) > 1 else None
+    return Examples(given[0] if several else given, None if y is None else as_labels(y))
 
 
 @dataclass(frozen=True)
@@ -130,19 +140,19 @@ class Feasible:
     """What keeps the branches of a module within their constraints: their nearest coordinates that are, in `z ≥ 0`."""
 
     def __init__(self, module: DecoupledModule, constraints: tuple[Any, ...]) -> None:
-        self.module, self.pieces = module, []
+        self.module, self.cones = module, []
         for j, (branch, constraint) in enumerate(zip(module._model.branches, constraints, strict=True)):
             if constraint is not None and isinstance(branch, FittedBranch):
                 K, projection = len(branch.coordinates), Projection.onto((constraint,))
                 T = projection.shape_matrices(branch.placement.select((None, None)), 1, 1, K)[0, 0]
                 bounded = torch.as_tensor(projection.bounded(K)[0])
                 inverse = torch.as_tensor(np.linalg.inv(T))
-                self.pieces.append((slice(module._ends[j], module._ends[j + 1]), torch.as_tensor(T), inverse, bounded))
+                self.cones.append((slice(module._ends[j], module._ends[j + 1]), torch.as_tensor(T), inverse, bounded))
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def keep(self) -> None:
         """Move coordinates that have left."""
-        for where, T, inverse, bounded in self.pieces:
+        for where, T, inverse, bounded in self.cones:
             a = self.module.coefficients[where]
             z = inverse @ a.double().cpu()
             if bool((z[bounded] < 0.0).any()):
@@ -185,27 +195,31 @@ def train(
             total = sum(float(objective(network, one)) * len(one.x) for one in several)
             return total / max(sum(len(one.x) for one in several), 1)
 
-    trained = [
-        parameter
-        for module in network.modules()
-        if what == "all" or isinstance(module, DecoupledModule)
-        for parameter in module.parameters(recurse=False)
-    ]
-    optimiser = torch.optim.Adam(trained, lr=rate)
-    losses = [held()]
-    best, waited = copy.deepcopy(network.state_dict()), 0
-    was_training = network.training
+    optimiser = torch.optim.Adam(parameter_groups(network, what, rate))
+    rates = [group["lr"] for group in optimiser.param_groups]
+    if not any(len(one.x) for one in data.held):
+        raise DataError("Nothing is held out, by which training could tell when to stop: give held_out some samples.")
+    try:
+        losses = [held()]
+    except DataError:
+        raise
+    except REFUSALS as error:
+        raise DataError(f"These data and this loss do not suit the network: {reason(error)}.") from error
+    before_training = best = copy.deepcopy(network.state_dict())
+    modes = {module: module.training for module in network.modules()}
+    waited = steps = 0
     try:
         for epoch in range(epochs):
             network.train(what == "all")
-            for group in optimiser.param_groups:
-                group["lr"] = rate * 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
-            empty = True
+            before, steps = steps, 0
             for given in data:
                 batch = leave_out(placed(given), left_out)
                 if not len(batch.x):
                     continue
-                empty = False
+                done = epoch + min(steps / before, 1.0) if before else epoch  # how long the first is nobody knows
+                for group, first in zip(optimiser.param_groups, rates, strict=True):
+                    group["lr"] = first * 0.5 * (1.0 + math.cos(math.pi * done / epochs))
+                steps += 1
                 optimiser.zero_grad()
                 loss = objective(network, batch)
                 loss.backward()
@@ -214,7 +228,7 @@ def train(
                 optimiser.step()
                 for one in feasible:
                     one.keep()
-            if empty:
+            if not steps:
                 raise DataError(f"Epoch {epoch + 1} has no batches: give data that can be gone through again.")
             losses.append(held())
             if losses[-1] < min(losses[:-1]):
@@ -227,10 +241,36 @@ def train(
                 break
     except KeyboardInterrupt:
         pass  # with the best so far
+    except BaseException:
+        best = before_training
+        raise
     finally:
         network.load_state_dict(best)
-        network.train(was_training)
+        network.zero_grad()
+        for module, mode in modes.items():
+            module.training = mode
     return losses
+
+
+def parameter_groups(network: torch.nn.Module, what: Trained, rate: float) -> list[dict[str, Any]]:
+    """The parameters to train, with their first learning rates.
+
+    Those of a decoupled module are in the units of what was fitted, weights of tens beside others of hundredths, and
+    Adam's steps are all of one size: so their rates are relative to the size of each.
+    """
+    groups: list[dict[str, Any]] = []
+    known: set[int] = set()
+    for module in network.modules():
+        own = [one for one in module.parameters(recurse=False) if id(one) not in known]  # some are shared
+        known.update(map(id, own))
+        if isinstance(module, DecoupledModule):
+            sizes = [float(one.detach().double().square().mean().sqrt()) if one.numel() else 0.0 for one in own]
+            groups += [
+                {"params": [one], "lr": rate * (RELATIVE * size or 1.0)} for one, size in zip(own, sizes, strict=True)
+            ]
+        elif own and what == "all":
+            groups.append({"params": own, "lr": rate})
+    return groups
 
 
 def as_rows(x: torch.Tensor) -> Any:

@@ -24,7 +24,7 @@ class Part:
     Attributes
     ----------
     name
-        As it was asked for.
+        By which it is spoken of: "2:", "head".
     owner
         The path of the module that has the part as its children; "" is the network itself.
     children
@@ -50,6 +50,11 @@ class Part:
         """The module of a network that gives what the part gives."""
         return getattr(network.get_submodule(self.owner), self.children[-1]) if self.children else network
 
+    def comes_last(self, network: torch.nn.Module) -> bool:
+        """Whether the last of a network's modules, in the order in which it has them, belongs to the part."""
+        *_, last = network.modules()
+        return any(one is last for one in self.ends_with(network).modules())
+
     def replaced(self, network: torch.nn.Module, by: torch.nn.Module) -> torch.nn.Module:
         """A copy of a network with another module in place of the part; it shares nothing with the network."""
         if not self.children:
@@ -63,6 +68,10 @@ class Part:
         return result
 
 
+WHOLE = Part("", "", ())
+"""All of a network."""
+
+
 def check_apart(parts: Sequence[Part]) -> None:
     """Raise an error where parts have modules in common: one is gone once the other is replaced."""
     paths = [[".".join(filter(None, (part.owner, child))) for child in part.children or ("",)] for part in parts]
@@ -72,15 +81,17 @@ def check_apart(parts: Sequence[Part]) -> None:
 
 
 def find_part(network: object, part: object) -> Part:
-    """The part of a network that a name, a slice or a number says."""
+    """The part of a network that a name, a slice, a number or the module itself says."""
     if not isinstance(network, torch.nn.Module):
         raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
+    if isinstance(part, torch.nn.Module):
+        part = name_of(part, network)
     text = spelled(part)
     found = SLICE.fullmatch(text)
     if found is not None:
         return part_of_sequential(network, text, found["owner"] or "", found["first"], found["last"])
     if text == "":
-        return Part(text, "", ())
+        return WHOLE
     if re.fullmatch(r"-?\d+", text) and isinstance(network, torch.nn.Sequential):
         text = list(network._modules)[int(text)] if -len(network) <= int(text) < len(network) else text
     owner, _, child = text.rpartition(".")
@@ -94,10 +105,21 @@ def find_part(network: object, part: object) -> Part:
     return Part(text, owner, (child,))
 
 
+def name_of(module: torch.nn.Module, network: torch.nn.Module) -> str:
+    """The name of a module in a network."""
+    for name, one in network.named_modules():
+        if one is module:
+            return str(name)
+    raise SettingError(
+        f"The {type(module).__name__} that was given as part is none of the network's modules: give one of them, or "
+        f"its name, one of {names(network)}."
+    )
+
+
 def spelled(part: object) -> str:
     """A part as text, such as "2:"."""
     if isinstance(part, bool) or not isinstance(part, str | int | slice):
-        raise SettingError(f'part must be the name of a module, or a slice such as "2:", got {shown(part)}.')
+        raise SettingError(f'part must be a module, its name, or a slice such as "2:", got {shown(part)}.')
     if isinstance(part, slice):
         if part.step not in (None, 1):
             raise SettingError(f"A part has modules that follow each other: give a slice without step, got {part}.")

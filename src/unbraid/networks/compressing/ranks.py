@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Self
 
 from unbraid.errors import SettingError, shown
-from unbraid.networks.compressing.fitting import FIRST_SAMPLES, PartFitting, Replacement
+from unbraid.networks.compressing.part_fitting import FIRST_SAMPLES, PartFitting, Replacement
 from unbraid.networks.compressing.parts import count_numbers
 from unbraid.networks.compressing.result import Step
+from unbraid.runtime.interrupts import attempt
+
+ROUNDING = 1e-9
+"""What a loss may be above the tolerance: 1 - 0.99 is more than 0.01."""
+FEW_HELD = 200
+"""Held-out inputs by which a loss is known only roughly."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +29,16 @@ class Asked:
     budget: float | None
     tolerance: float
 
+    def accepts(self, found: Replacement) -> bool:
+        """Whether a replacement loses no more than it may; of a rank or budget that was given, any will do."""
+        chosen = self.rank is not None or self.budget is not None
+        return chosen or found.agreement.loss <= self.tolerance + ROUNDING
+
     @classmethod
     def of(cls, rank: object, budget: float | None, tolerance: float) -> Self:
         """What was asked for, or an error."""
-        if (rank is None) == (budget is None):
-            raise SettingError("Give either rank (a number, or 'auto') or budget, a share of the part's numbers.")
+        if rank is not None and budget is not None:
+            raise SettingError("Give rank (a number, or 'auto') or budget, a share of the part's numbers, not both.")
         if rank is None or rank == "auto":
             return cls(None, budget, tolerance)
         if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < 1:
@@ -49,7 +62,7 @@ def find_rank(
     def tried(found: Replacement) -> Replacement:
         rank = found.fit.model.rank
         steps[:] = [one for one in steps if one.rank != rank]
-        steps.append(Step(fitting.name, rank, numbers_of(fitting, rank), found.agreement))
+        steps.append(Step(fitting.name, rank, numbers_of(fitting, rank), found.samples, found.agreement))
         return found
 
     def fit(rank: int, weight: float | None) -> Replacement:
@@ -59,10 +72,36 @@ def find_rank(
         rank = rank_within(fitting, asked.budget) if asked.rank is None else asked.rank
         found = fit(rank, coupling)
     else:
-        found = fewest_branches(fitting, asked.tolerance, fit, coupling)
+        found = fewest_branches(fitting, asked, fit, coupling)
+        if coupling is None and found.fit.model.rank > 1 and not found.interrupted:
+            other = fitting.best_coupling(found.fit.model.rank, first)
+            found = tried(replace(min(found, other, key=lambda one: one.agreement.loss), interrupted=other.interrupted))
     if samples is None:
-        found = tried(fitting.enough(found))
+        more = fitting.enough(found)
+        kept = more if asked.accepts(more) or not asked.accepts(found) else found
+        found = tried(replace(kept, interrupted=more.interrupted))
     return found, sorted(steps, key=lambda one: one.rank)
+
+
+def notes_on_replacement(fitting: PartFitting, asked: Asked, found: Replacement) -> list[str]:
+    """What should be known of a replacement that its figures do not say."""
+    notes = []
+    part = f"part {fitting.name!r}" if fitting.name else "the network"
+    after, before = numbers_of(fitting, found.fit.model.rank), count_numbers(fitting.function)
+    if after >= before:
+        notes.append(
+            f"What replaces {part} has {after:,} numbers, no fewer than the {before:,} of before: give a smaller rank, "
+            "or a larger part."
+        )
+    if not asked.accepts(found) and not found.interrupted:
+        notes.append(
+            f"No rank with fewer numbers than {part} was found to lose at most {100 * asked.tolerance:g} %, and this "
+            "is the one that lost least: give more inputs, a larger tolerance or a larger part, or train on."
+        )
+    held = len(fitting.activations.inputs)
+    if held < FEW_HELD:
+        notes.append(f"Only {held} inputs are held out, and what is lost is roughly known: give more inputs.")
+    return notes
 
 
 def rank_within(fitting: PartFitting, budget: float | None) -> int:
@@ -72,39 +111,44 @@ def rank_within(fitting: PartFitting, budget: float | None) -> int:
     each, fixed = numbers_of(fitting, 1) - numbers_of(fitting, 0), numbers_of(fitting, 0)
     rank = int((most - fixed) // each)
     if rank < 1:
+        least = math.ceil(100 * (each + fixed) / max(count_numbers(fitting.function), 1)) / 100
+        advice = f"raise it to {least:g} or more, or choose a larger part" if least < 1.0 else "choose a larger part"
         raise SettingError(
-            f"budget={budget:g} leaves {most:,.0f} numbers, and one branch takes {each + fixed:,}: raise it to "
-            f"{(each + fixed) / max(count_numbers(fitting.function), 1):.2g} or more, or choose a larger part."
+            f"budget={budget:g} leaves {most:,.0f} numbers, and one branch takes {each + fixed:,}: {advice}."
         )
     return rank
 
 
 def fewest_branches(
     fitting: PartFitting,
-    tolerance: float,
+    asked: Asked,
     fit: Callable[[int, float | None], Replacement],
     coupling: float | None,
 ) -> Replacement:
-    """The replacement of the smallest rank that loses at most the tolerance, or the best of all that are smaller."""
+    """The replacement of the smallest rank that loses at most the tolerance; if none does, the one that loses least."""
     fixed = numbers_of(fitting, 0)
     most = max(1, (count_numbers(fitting.function) - fixed) // (numbers_of(fitting, 1) - fixed))
     found: dict[int, Replacement] = {}
 
     def at(rank: int) -> Replacement:
-        if rank not in found:
-            known = next(iter(found.values())).coupling if found else coupling
-            found[rank] = fit(rank, known)
+        if not found:
+            found[rank] = fit(rank, coupling)
+        elif rank not in found:
+            known = next(iter(found.values())).coupling
+            found[rank] = attempt(partial(fit, rank, known), lambda: replace(best(), interrupted=True), safe=True)
         return found[rank]
 
+    def best() -> Replacement:
+        return min(found.values(), key=lambda one: one.agreement.loss)
+
     def within(rank: int) -> bool:
-        return at(rank).agreement.loss <= tolerance
+        return asked.accepts(at(rank))
 
     low, high = 0, 1
     while not within(high) and high < most and not found[high].interrupted:
         low, high = high, min(2 * high, most)
-    if not within(high):
-        interrupted = found[high].interrupted
-        return replace(min(found.values(), key=lambda one: one.agreement.loss), interrupted=interrupted)
+    if found[high].interrupted or not within(high):
+        return replace(found[high] if within(high) else best(), interrupted=found[high].interrupted)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if within(middle) else (middle, high)

@@ -33,10 +33,10 @@ from unbraid.networks.compressing.finetuning import (
     prepare,
     train,
 )
-from unbraid.networks.compressing.fitting import Replacement
 from unbraid.networks.compressing.measures import BATCHES, Agreement, Cost
-from unbraid.networks.compressing.parts import Part, count_numbers
-from unbraid.networks.compressing.samples import Examples, are_classes
+from unbraid.networks.compressing.part_fitting import Replacement
+from unbraid.networks.compressing.parts import WHOLE, Part, count_numbers
+from unbraid.networks.compressing.samples import Examples
 from unbraid.networks.conversion import model as model_of
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.fit import Fit, errors_on
@@ -46,11 +46,12 @@ from unbraid.runtime.files import replacing
 
 @dataclass(frozen=True)
 class Step:
-    """A rank that was tried: what the part has of numbers then, and what was lost."""
+    """A rank that was tried: what the part has of numbers then, how many samples it was fitted to, what was lost."""
 
     part: str
     rank: int
     numbers: int
+    samples: int
     agreement: Agreement
 
 
@@ -82,10 +83,16 @@ class Compression:
         The network, with trainable modules in place of its parts. It shares nothing with the original.
     original
         The network that was given.
-    fits
-        One a part: curves, errors, report. Inputs are the directions that matter most (docs/network.md).
+    parts, replacements
+        What was replaced, and by what: samples, fit and λ of each.
+    comparison
+        With the original, on inputs that are held out.
     path
         The ranks that were tried, with numbers and what was lost.
+    notes
+        What should be known that the figures do not say.
+    replaced
+        The network as it was before it was trained on.
     losses
         On what was held out while it was trained: before, and after each epoch.
     """
@@ -96,6 +103,7 @@ class Compression:
     replacements: tuple[Replacement, ...]
     comparison: Comparison
     path: tuple[Step, ...]
+    notes: tuple[str, ...]
     replaced: torch.nn.Module
     losses: list[float] = field(default_factory=list)
 
@@ -108,10 +116,12 @@ class Compression:
         replacements: Sequence[Replacement],
         comparison: Comparison,
         path: Sequence[Step],
+        notes: Sequence[str],
     ) -> Compression:
         """The result for a network whose parts have been replaced; it is kept beside the one to be trained."""
         before = copy.deepcopy(network)
-        return cls(network, original, tuple(parts), tuple(replacements), comparison, tuple(path), before)
+        different = tuple(dict.fromkeys(notes))
+        return cls(network, original, tuple(parts), tuple(replacements), comparison, tuple(path), different, before)
 
     @property
     def interrupted(self) -> bool:
@@ -194,12 +204,13 @@ class Compression:
         what
             Which parameters are trained: "all", or those of the replaced parts alone, "module".
         rate
-            Of Adam; it falls to zero along a cosine.
+            Of Adam, for decoupled modules relative to the size of what is trained; after the first epoch it falls to
+            zero along a cosine.
         held_out
             Data to tell when to stop. None: a tenth of arrays and data sets; of other loaders, what `compress` has
             held out.
         patience
-            So many epochs without gain are followed by others.
+            Training ends after more than so many epochs in a row that gain nothing on what is held out.
         rng
             A seed, for the order of samples and what is held out.
         callback
@@ -219,10 +230,10 @@ class Compression:
         own = Examples(self.comparison.inputs, self.comparison.labels) if self._runs_whole else None
         ready = prepare(data, held_out, as_generator(rng), own)
         labels = next((one.y for one in ready.held if one.y is not None), None)
-        wanted = self.comparison.wanted
-        whole = self.comparison.several_outputs and labels is not None and are_classes(torch.as_tensor(labels))
-        scale = float(wanted.double().var(0).mean())
-        objective = Objective(self.original, loss, self.comparison.classes or whole, max(scale, 1e-30))
+        judged = self.comparison if self._runs_whole else self._of_whole(ready.held)
+        classes = judged.classes or judged.are_classes(None if labels is None else torch.as_tensor(labels))
+        scale = float(judged.wanted.double().var(0).mean())
+        objective = Objective(self.original, loss, classes, max(scale, 1e-30))
         feasible = [
             Feasible(module, found.fit.constraints)
             for module, found in zip(self.modules, self.replacements, strict=True)
@@ -241,6 +252,10 @@ class Compression:
         )
         return self
 
+    def _of_whole(self, held: Sequence[Examples]) -> Comparison:
+        """The comparison of whole networks on some inputs, where that of the result is one of its part."""
+        return replace(self.comparison, network=self.original, part=WHOLE, whole=True).on(held)
+
     def agreement(self) -> Agreement:
         """How well the network agrees with the original now, on inputs that were held out."""
         return self.comparison.agreement(self._judged(self.network))
@@ -257,8 +272,8 @@ class Compression:
     def table(self, data: object = None) -> Table:
         """Numbers, multiplications, latency, and agreement with the original.
 
-        On inputs that were held out, which the original may have been trained on; or on `data`, inputs of the network
-        as `compress` takes them, (X, y) of a test set say.
+        On inputs that were held out, which the original may have been trained on; or on `data`, of the kind that
+        `compress` was given: (X, y) of a test set, say.
         """
         comparison = self.comparison if data is None else self.comparison.on(data)
         networks = {"original": comparison.network, "replaced": self._judged(self.replaced)}
@@ -280,11 +295,15 @@ class Compression:
         return Table(tuple(heads), tuple(rows))
 
     def sizes(self) -> Table:
-        """The ranks that were tried, the numbers of the part with each, and what is lost on held-out inputs."""
+        """The ranks that were tried: numbers of the part, samples fitted to, and what was lost on held-out inputs.
+
+        The rank that was taken is fitted to more samples, as long as that gains; all others to the first ones.
+        """
         rows = [
-            (one.part, str(one.rank), f"{one.numbers:,}", f"{100.0 * one.agreement.loss:.2f} %") for one in self.path
+            (one.part, str(one.rank), f"{one.numbers:,}", f"{one.samples:,}", f"{100.0 * one.agreement.loss:.2f} %")
+            for one in self.path
         ]
-        return Table(("part", "rank", "numbers", "lost"), tuple(rows))
+        return Table(("part", "rank", "numbers", "samples", "lost"), tuple(rows))
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write the network as ONNX, for batches of any length; the path."""
@@ -319,7 +338,8 @@ class Compression:
         return Path(path)
 
     def __repr__(self) -> str:
-        after, before = (count_numbers(one) for one in (self.network, self.original))
+        after = sum(map(count_numbers, self.modules))
+        before = sum(count_numbers(part.of(self.original)) for part in self.parts)
         judged = self.agreement()
         what = "decisions differ" if self.comparison.classes else "variance are lost"
         ranks = ", ".join(
@@ -328,7 +348,8 @@ class Compression:
         held = f"{len(self.comparison.inputs):,} held-out inputs"
         lost = f"{100.0 * judged.loss:.2f} % of {what}"
         cut = "; the search was interrupted" if self.interrupted else ""
-        return f"Compression({ranks}: {after:,} numbers of {before:,}; on {held} {lost}{cut})"
+        first = f"Compression({ranks}: {after:,} numbers instead of {before:,}; on {held} {lost}{cut})"
+        return "\n".join([first, *(f"  note    {note}" for note in self.notes)])
 
 
 @contextmanager

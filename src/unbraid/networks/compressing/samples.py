@@ -7,8 +7,9 @@ a function of C·H·W inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,10 +20,13 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.networks.compressing.layouts import Layout, layout_of
 from unbraid.networks.compressing.parts import Part, device_and_type
+from unbraid.networks.compressing.refusals import REFUSALS, reason
 
 Given = Literal["inputs", "activations"]
-MOST_SAMPLES, MOST_HELD, HELD_SHARE = 20_000, 2_000, 0.2
+MOST_SAMPLES, MOST_HELD, HELD_SHARE = 20_000, 5_000, 0.2
 """Samples that are kept, at most; how many inputs are held out, at most, and which share of all."""
+MANY_INPUTS = 1250
+"""Of so many inputs or more, few places each are kept as samples: 16."""
 BATCH = 512
 """Inputs that go through the network at once, where they come as one array."""
 
@@ -56,15 +60,26 @@ class Activations:
     inputs: torch.Tensor
     labels: torch.Tensor | None
 
-    @property
-    def classes(self) -> bool:
-        """Whether labels say that outputs are classes."""
-        return self.labels is not None and are_classes(self.labels)
-
 
 def are_classes(labels: torch.Tensor) -> bool:
     """Whether labels are classes: one whole number a sample."""
     return not labels.is_floating_point() and labels.ndim == 1
+
+
+def as_labels(y: Any) -> torch.Tensor:
+    """Labels as a tensor; whole numbers in one column as a vector."""
+    y = torch.as_tensor(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and not y.is_floating_point() else y
+
+
+def check_classes(labels: torch.Tensor, outputs: int) -> None:
+    """Raise an error where labels are no classes that so many outputs can stand for."""
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= outputs:
+        raise DataError(
+            f"Labels must be classes from 0 to {outputs - 1}, as the network has {outputs} outputs; they go from {low} "
+            f"to {high}."
+        )
 
 
 class Remembered:
@@ -98,26 +113,46 @@ def collect(
         given = what_is_given(network, part, first.x) if given is None else as_given(given)
         rows: list[torch.Tensor] = []
         held: list[Examples] = []
-        layout = None
-        for batch in chained(first, batches):
+        layout, places = None, 1
+        for batch in chain([first], batches):
             entered = batch.x if given == "activations" else entering(network, part, batch.x)
-            layout = layout_of(function, entered) if layout is None else layout
-            rows.append(layout.rows(entered).cpu())
+            if layout is None:
+                layout = layout_of(function, entered)
+                inputs = min(inputs_in(data, len(first.x)), MANY_INPUTS)
+                places = min(layout.count(entered), max(1, MOST_SAMPLES // inputs))
+            rows.append(some_places(layout.rows(entered).cpu(), len(entered), places, rng))
             if sum(len(one.x) for one in held) < MOST_HELD:
                 held.append(batch)
-            if sum(map(len, rows)) >= MOST_SAMPLES + MOST_HELD * layout.count(entered):
+            if sum(map(len, rows)) >= MOST_SAMPLES + MOST_HELD * places:
                 break
         assert layout is not None
-        X, places = torch.cat(rows).to(torch.float64).numpy(), layout.count(entered)
-    if not np.isfinite(X).all():
+    kept, every = torch.cat([one.x for one in held]), torch.cat(rows)
+    count = min(len(kept), MOST_HELD, max(1, int(HELD_SHARE * len(every) / places)))
+    X = every[count * places :][:MOST_SAMPLES].to(torch.float64).numpy()
+    if not np.isfinite(X).all() or not every.isfinite().all():
         raise DataError("What the part is given is NaN or infinite for some samples: look at the network's inputs.")
-    inputs = torch.cat([one.x for one in held])
-    count = min(len(inputs), MOST_HELD, max(1, int(HELD_SHARE * len(X) / places)))
-    if len(X) - count * places < 2:
-        raise DataError(f"X has {len(X) // places} samples, which are too few: give some hundreds.")
+    if len(X) < 2:
+        raise DataError(f"X has {len(every) // places} samples, which are too few: give some hundreds.")
     y = [one.y for one in held if one.y is not None]
     labels = torch.cat(y)[:count] if len(y) == len(held) else None
-    return Activations(X[count * places :][:MOST_SAMPLES], layout, given, inputs[:count], labels)
+    return Activations(X, layout, given, kept[:count], labels)
+
+
+def inputs_in(data: object, batch: int) -> int:
+    """About how many inputs there are; as if there were many, where nobody knows."""
+    pair = as_pair(data)
+    if pair is not None:
+        return len(pair[0])
+    return len(data) * batch if isinstance(data, Sized) else MANY_INPUTS
+
+
+def some_places(rows: torch.Tensor, inputs: int, places: int, rng: np.random.Generator) -> torch.Tensor:
+    """So many rows of each input, drawn at random where it has more."""
+    count = len(rows) // inputs
+    if count <= places:
+        return rows
+    drawn = rng.permuted(np.tile(np.arange(count), (inputs, 1)), axis=1)[:, :places]
+    return rows[torch.as_tensor(drawn + count * np.arange(inputs)[:, None]).flatten()]
 
 
 def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Examples]:
@@ -128,13 +163,13 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
     device, dtype = device_and_type(network)
 
     def as_batch(x: Any, y: Any) -> Examples:
-        x, y = torch.as_tensor(x), None if y is None else torch.as_tensor(y)
+        x, y = torch.as_tensor(x), None if y is None else as_labels(y)
         return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
 
     pair = as_pair(data)
     if pair is not None:
         X, y = pair
-        order = torch.as_tensor(rng.permutation(len(X)))[: MOST_SAMPLES + MOST_HELD]
+        order = torch.as_tensor(rng.permutation(len(X)))
         for some in order.split(BATCH):
             yield as_batch(X[some], None if y is None else y[some])
         return
@@ -150,16 +185,10 @@ def as_pair(data: object) -> tuple[Any, Any] | None:
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     if not isinstance(X, np.ndarray | torch.Tensor):
         return None
-    X, y = torch.as_tensor(X), None if y is None else torch.as_tensor(np.asarray(y))
+    X, y = torch.as_tensor(X), None if y is None else as_labels(y if isinstance(y, torch.Tensor) else np.asarray(y))
     if y is not None and len(y) != len(X):
         raise DataError(f"X and y must have one row a sample each, got {len(X)} and {len(y)}.")
     return X, y
-
-
-def chained(first: Examples, others: Iterator[Examples]) -> Iterator[Examples]:
-    """The first batch, and the others."""
-    yield first
-    yield from others
 
 
 def as_given(given: object) -> Given:
@@ -176,8 +205,8 @@ def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Give
     for kind, module in kinds:
         try:
             module(x[:2])
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            failures.append(str(error).splitlines()[0])
+        except REFUSALS as error:
+            failures.append(reason(error))
         else:
             return kind
     raise DataError(

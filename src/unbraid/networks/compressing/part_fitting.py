@@ -6,7 +6,8 @@ Everything that is open is chosen by how well the network agrees with the origin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +31,10 @@ from unbraid.networks.conversion import module
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
+from unbraid.runtime.interrupts import attempt
 
-COUPLINGS = (1.0, 3.0)
-"""λ that are tried: how much values weigh beside Jacobians."""
+COUPLINGS = (1.0, 3.0, 10.0, 30.0)
+"""λ that are tried while that gains: how much values weigh beside Jacobians."""
 FIRST_SAMPLES, MOST_SAMPLES, GAIN = 360, 3000, 0.95
 """How many samples a fit begins with; they are doubled up to so many, while what is lost falls to this share."""
 SPREAD, AMONG = 720, 8000
@@ -84,7 +86,7 @@ class Replacement:
         return len(self.X)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PartFitting:
     """How models of a part are fitted, and what they are compared with.
 
@@ -104,6 +106,8 @@ class PartFitting:
         What the part's outputs are.
     settings
         Those of every part.
+    problems
+        The latest problem, by its number of samples: it is fitted with several λ and ranks.
     """
 
     name: str
@@ -114,6 +118,7 @@ class PartFitting:
     wanted: torch.Tensor
     outputs: Outputs
     settings: Settings
+    problems: dict[int, tuple[Coordinates, Problem]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, network: torch.nn.Module, original: torch.nn.Module, part: Part, X: object, settings: Settings) -> Self:
@@ -148,14 +153,18 @@ class PartFitting:
 
     def problem(self, samples: int) -> tuple[Coordinates, Problem]:
         """The first so many samples, in the coordinates that count."""
-        X = self.activations.X[self.order[:samples]]
-        F = np.asarray(self.host(X), dtype=np.float64)
-        with evaluation_mode(self.function):
-            coordinates = Coordinates.of(self.activations.X, F, self.jacobians(X[:FEW_SAMPLES]), self.outputs)
-            return coordinates, coordinates.problem(X, F, self.jacobians(X))
+        if samples not in self.problems:
+            X = self.activations.X[self.order[:samples]]
+            F = np.asarray(self.host(X), dtype=np.float64)
+            with evaluation_mode(self.function):
+                coordinates = Coordinates.of(self.activations.X, F, self.jacobians(X[:FEW_SAMPLES]), self.outputs)
+                problem = coordinates.problem(X, F, self.jacobians(X))
+            self.problems.clear()
+            self.problems[samples] = coordinates, problem
+        return self.problems[samples]
 
-    def fit(self, rank: int, samples: int, coupling: float) -> Replacement:
-        """A model of so many branches, from so many samples."""
+    def fit(self, rank: int, samples: int, coupling: float, init: Fit | None = None) -> Replacement:
+        """A model of so many branches, from so many samples; from starts, or from a fit to the same samples."""
         coordinates, problem = self.problem(samples)
         fit = decouple(
             problem,
@@ -164,6 +173,7 @@ class PartFitting:
             constraint=self.settings.constraint,
             method=methods.default(coupling=coupling),
             starts=self.settings.starts,
+            init=None if init is None else init.model,
             rng=self.settings.seed,
             jobs=self.settings.jobs,
         )
@@ -171,7 +181,7 @@ class PartFitting:
         judged = self.comparison.agreement(network, self.wanted)
         found = Replacement(
             self.activations.X[self.order[:samples]],
-            fit,
+            replace(fit, notes=(*fit.notes, directions_of(self.name))),
             coordinates,
             judged,
             coupling,
@@ -180,29 +190,51 @@ class PartFitting:
         self.settings.told(f"rank {rank}, {problem.S} samples, λ = {coupling:g}: {100 * judged.loss:.2f} % lost")
         return found
 
+    def another(
+        self, before: Replacement, rank: int, samples: int, coupling: float, init: Fit | None = None
+    ) -> Replacement:
+        """As `fit`; where Ctrl-C comes before there is one, that of before."""
+        work = partial(self.fit, rank, samples, coupling, init)
+        return attempt(work, lambda: replace(before, interrupted=True), safe=True)
+
     def module(self, model: DecoupledModel) -> OfMaps:
         """A model as a module in place of the part."""
         device, dtype = device_and_type(self.function)
         return OfMaps(module(model).to(device=device, dtype=dtype), self.activations.layout)
 
     def best_coupling(self, rank: int, samples: int) -> Replacement:
-        """The model with the λ that agrees best."""
-        found: list[Replacement] = []
-        for coupling in COUPLINGS:
-            found.append(self.fit(rank, samples, coupling))
-            if found[-1].interrupted:
+        """The model with the λ that loses least: larger ones are tried, each from the last, until one loses more.
+
+        Where outputs are classes, probabilities would prefer larger λ than decisions do.
+        """
+        first, *larger = COUPLINGS
+        best = last = self.fit(rank, samples, first)
+        for coupling in larger:
+            if last.interrupted:
                 break
-        return best_of(found)
+            last = self.another(last, rank, samples, coupling, last.fit)
+            if last.agreement.loss > best.agreement.loss:
+                break
+            best = last
+        return replace(best, interrupted=last.interrupted)
 
     def enough(self, found: Replacement) -> Replacement:
         """The model from so many samples that more of them gain little."""
         most = min(MOST_SAMPLES, len(self.order))
         while 2 * found.samples <= most and not found.interrupted:
-            more = self.fit(found.fit.model.rank, 2 * found.samples, found.coupling)
+            more = self.another(found, found.fit.model.rank, 2 * found.samples, found.coupling)
             if more.interrupted or more.agreement.distance > GAIN * found.agreement.distance:
                 return best_of([found, more])
             found = more
         return found
+
+
+def directions_of(part: str) -> str:
+    """What the inputs of the fit of a part are, as a note."""
+    return (
+        f"Inputs are directions of what {f'part {part!r}' if part else 'the network'} is given, each varying by one, "
+        "those first along which the outputs change most; the model of a Compression is in what it is given itself."
+    )
 
 
 def best_of(found: Sequence[Replacement]) -> Replacement:
