@@ -34,6 +34,8 @@ IN_A_VALLEY = 50
 SAME_ANGLE, SAME_OBJECTIVE = 2.0, 0.05
 """Starts this close, in degrees and in share of the objective, are on their way to the same minimum, or at it but
 for the places of their knots."""
+MEETING_ANGLE = 0.1
+"""Starts that ended this close, in degrees, are at a minimum."""
 SETTLING_ROUNDS, SETTLING_STEPS = 1, 20
 """How often knots are placed on the directions a start ended with, and steps it gets after each placement."""
 FALLING = 1e-2
@@ -41,7 +43,7 @@ FALLING = 1e-2
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
 """Steps of a start while its knots settle, at most."""
 FURTHER_STEPS = 100
-"""Steps that the winner of a rough race gets alone, at most."""
+"""Steps that the winner of a rough race gets after it, at most."""
 ROUND = 2
 """Groups that do not look at each other, so that they can be polished at the same time; then comes the question whether
 that is enough."""
@@ -134,10 +136,11 @@ class PolishStarts:
 
 @dataclass(frozen=True)
 class ContinueBest:
-    """Stage: the winner of a rough race goes on alone while it gains, on knots that follow its directions.
+    """Stage: the winner of a rough race goes on while it gains, on knots that follow its directions.
 
-    What the race left to be gained would cost smoothing steps several times as much. Where another start ended in the
-    same directions, it is a minimum and no valley, and the race left nothing.
+    What the race left to be gained would cost smoothing steps several times as much. A second start that came to a
+    valley nearly as low goes on beside it, as it may end lower. Where another start ended in the same directions, it is
+    a minimum and no valley, and the race left nothing.
     """
 
     solver: GaussNewton
@@ -150,15 +153,20 @@ class ContinueBest:
         most = min(FURTHER_STEPS, self.stopping.max_sweeps - spent)
         if best.status is not Status.FLAT or best.objective < HEADING_FOR_ZERO or most < 1 or is_met(best, found.runs):
             return found
-        alone = replace(self.stopping, race=TO_THE_END, max_sweeps=most)
+        going = [best, *runners_up(best, found.runs)[:1]]
+        further = replace(self.stopping, race=TO_THE_END, max_sweeps=most)
         after = self.stopping.max_sweeps + SETTLING - most  # every start of a polish counts for as many
-        span = ProgressSpan("polish", range(starts, starts + 1), starts + 1, after=after, best=best.objective)
-        [run] = session.loop(self.solver, partial(self.solver.start, best.best), alone, span)
-        cut, run = cut_of([run]), on_fresh_knots(self.solver, run)
+        total = starts + len(going)
+        span = ProgressSpan("polish", range(starts, total), total, after=after, best=best.objective)
+        begin = partial(self.solver.start, Iterates.join([run.best for run in going]))
+        ended = session.loop(self.solver, begin, further, span)
+        measured = [on_fresh_knots(self.solver, run) for run in ended]
+        before, run = min(zip(going, measured, strict=True), key=lambda pair: pair[1].objective)
         if not run.objective < best.objective:
-            return replace(found, cut=cut)
-        status = best.status if run.status is Status.OUT_OF_SWEEPS else run.status  # of these alone
-        return found.narrow(replace(run, status=status, trace=join_traces(best, run), finished=True), found.level, cut)
+            return replace(found, cut=cut_of(ended))
+        status = before.status if run.status is Status.OUT_OF_SWEEPS else run.status  # of these alone
+        whole = replace(run, status=status, trace=join_traces(before, run), finished=True)
+        return found.narrow(whole, found.level, cut_of(ended))
 
 
 @dataclass(frozen=True)
@@ -335,20 +343,24 @@ def confirms(run: Run, best: Run, rough: bool) -> bool:
 
     By the objective, by that and directions, or, where it left a race for being on its way there, by directions.
     """
+    if run.status is Status.JOINED and angle_between(run, best) < SAME_ANGLE:
+        return True
     share = AGREEMENT
     if in_a_valley(run, rough) and in_a_valley(best, rough):
         share = AS_GOOD_ROUGHLY if rough else AS_GOOD
-    return run.objective <= (1.0 + share) * best.objective or ends_alike(run, best)
+    return run.objective <= (1.0 + share) * best.objective or are_alike(best, run)
 
 
 def is_met(best: Run, runs: Sequence[Run]) -> bool:
-    """Whether another polished run ended as the best one did."""
-    return any(run.finished and run is not best and ends_alike(run, best) for run in runs)
+    """Whether another polished run ended where the best one did; in a valley they come close, but do not meet."""
+    return any(run.finished and run is not best and angle_between(run, best) < MEETING_ANGLE for run in runs)
 
 
-def ends_alike(run: Run, best: Run) -> bool:
-    """Whether a polished run ended in the directions of the best one, or left a race on its way there."""
-    return angle_between(run, best) < SAME_ANGLE if run.status is Status.JOINED else are_alike(run, best)
+def runners_up(best: Run, runs: Sequence[Run]) -> list[Run]:
+    """Other polished runs that came to a valley nearly as low as the best one, in the order of their objectives."""
+    near = (1.0 + SAME_OBJECTIVE) * best.objective
+    others = [run for run in runs if run is not best and run.finished and run.status is Status.FLAT]
+    return sorted((run for run in others if run.objective <= near), key=lambda run: run.objective)
 
 
 def in_a_valley(run: Run, rough: bool) -> bool:
