@@ -53,6 +53,22 @@ def branch_slopes(branches: Sequence[Branch], u: Array) -> Array:
     return evaluate_each([g.derivative for g in branches], u)
 
 
+def values_at_point(branches: Sequence[Branch], u: Array) -> Array:
+    """g_j(u_j) of the inputs u (r,) of branches at one point: (r,)."""
+    if len(u) > FEW:
+        return branch_values(branches, u[:, None])[:, 0]
+    pairs = zip(branches, u.tolist(), strict=True)
+    return np.array([float(g(one)) if g.pieces is None else g.pieces.value_at(one) for g, one in pairs])
+
+
+def slopes_at_point(branches: Sequence[Branch], u: Array) -> Array:
+    """g_j'(u_j) of the inputs u (r,) of branches at one point: (r,)."""
+    if len(u) > FEW:
+        return branch_slopes(branches, u[:, None])[:, 0]
+    pairs = zip(branches, u.tolist(), strict=True)
+    return np.array([float(g.derivative(one)) if g.pieces is None else g.pieces.slope_at(one) for g, one in pairs])
+
+
 def values_one_by_one(branch: Branch, u: Array) -> Array | list[float]:
     """The values at u (S,), a few numbers."""
     pieces = branch.pieces

@@ -17,12 +17,12 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.branch import Branch
 from unbraid.results.evaluation import (
     Floats,
-    branch_slopes,
     branch_values,
     in_blocks,
     jacobian_blocks,
-    jacobians,
     prepare_out,
+    slopes_at_point,
+    values_at_point,
 )
 
 if TYPE_CHECKING:
@@ -174,9 +174,10 @@ class DecoupledModel:
         computed in float64.
         """
         points = self._points(X)
-        if out is None is dtype and (points.ndim == 1 or len(points) == 1):
-            F = self._values(np.atleast_2d(np.asarray(points, dtype=np.float64)))
-            return np.asarray(F[0] if points.ndim == 1 else F)
+        if out is None is dtype and points.size == self.m:
+            x = points.reshape(self.m).astype(np.float64, copy=False)
+            F: Array = self.W1.dot(values_at_point(self.branches, self.W0.dot(x))) + self.bias
+            return F if points.ndim == 1 else F[None]
         result = prepare_out(out, (*points.shape[:-1], self.n), dtype)
         in_blocks(np.atleast_2d(points), self.rank, result.reshape(-1, self.n), self._values)
         return np.asarray(result)
@@ -194,10 +195,10 @@ class DecoupledModel:
         `out` and `dtype` are as in a call of the model.
         """
         points = self._points(X)
-        if out is None is dtype and (points.ndim == 1 or len(points) == 1):
-            u = self.W0 @ np.atleast_2d(np.asarray(points, dtype=np.float64)).T
-            J = jacobians(self.W0, self.W1, branch_slopes(self.branches, u).T)
-            return np.asarray(J[0] if points.ndim == 1 else J)
+        if out is None is dtype and points.size == self.m:
+            x = points.reshape(self.m).astype(np.float64, copy=False)
+            J: Array = (self.W1 * slopes_at_point(self.branches, self.W0.dot(x))).dot(self.W0)
+            return J if points.ndim == 1 else J[None]
         result = prepare_out(out, (*points.shape[:-1], self.n, self.m), dtype)
         every = result.reshape(-1, self.n, self.m)
         for part, J in jacobian_blocks(self, np.atleast_2d(points)):
