@@ -44,29 +44,14 @@ class Rows:
     Attributes
     ----------
     by_value, by_slope
-        (S, q), what a value and a slope of the function at a sample add to the rows of the sample.
+        (S, p), what a value and a slope of the function at a sample add to the rows of the sample.
     basis
-        (N, ·), orthonormal columns: what other unknowns can follow. Rows beyond S q are those of penalties.
+        (N, ·), orthonormal columns: what other unknowns can follow. Rows beyond S p see nothing of the function.
     """
 
     by_value: Array
     by_slope: Array
     basis: Array
-
-    @classmethod
-    def of(cls, around: Neighbourhood, k: int, rows: Array) -> Self:
-        """The map of the k-th of the moving branches; rows (N, U) are those of the samples, then those of penalties."""
-        tangent, problem, one = around.tangent, around.problem, around.tangent.moves[k]
-        w1, w0 = tangent.model.W1[:, one.branch], tangent.model.W0[one.branch]
-        scale = np.sqrt(around.sample_weights)[:, None] * around.row_scales
-        scale = np.where(np.isnan(around.residuals()), 0.0, scale)
-        by_value, by_slope, n = np.zeros_like(scale), np.zeros_like(scale), problem.n
-        if problem.F is not None:
-            by_value[:, :n] = w1
-        if problem.J is not None:
-            by_slope[:, -n * problem.m :] = np.outer(w1, w0).ravel()
-        own = tangent.parts(k)[2]
-        return cls(by_value * scale, by_slope * scale, orthonormal(np.delete(rows, np.r_[own], axis=1)))
 
     def __call__(self, values: Array, slopes: Array) -> Array:
         """M E of functions with values and slopes (S, ...) at the samples: (N, ...); zeros where rounding is left."""
@@ -123,9 +108,11 @@ class Place:
         some = looked_at(around)
         tangent, one = some.tangent, some.tangent.moves[k]
         branch, u = tangent.model.branches[one.branch], some.problem.X @ tangent.model.W0[one.branch]
-        (A, residual), (roots, offsets) = some.rows(), penalties(some, k)
-        rows = Rows.of(some, k, np.concatenate([A.reshape(-1, tangent.size), roots]))
-        rest = rows.without(np.concatenate([residual.ravel(), offsets]))
+        by_value, by_slope, A, left = in_fewer_rows(*effects(some, k), *some.rows())
+        roots, offsets = penalties(some, k)
+        others = np.delete(np.concatenate([A, roots]), np.r_[tangent.parts(k)[2]], axis=1)
+        rows = Rows(by_value, by_slope, orthonormal(others))
+        rest = rows.without(np.concatenate([left, offsets]))
         own, numbers = tangent.parts(k)[2], int(np.count_nonzero(~np.isnan(some.residuals())))
         target = rest + rows(branch(u), branch.derivative(u))
         return cls(
@@ -220,6 +207,37 @@ def looked_at(around: Neighbourhood) -> Neighbourhood:
     """The same with fewer samples where they are many, or their rows are."""
     most = min(SAMPLES, max(FEWEST, ENTRIES // (around.numbers * max(around.tangent.size, 1))))
     return around.thinned(most)
+
+
+def effects(around: Neighbourhood, k: int) -> tuple[Array, Array]:
+    """What a value and a slope of a function in place of the k-th moving branch add to weighted rows: (S, q) each."""
+    problem, one = around.problem, around.tangent.moves[k]
+    w1, w0, n = around.tangent.model.W1[:, one.branch], around.tangent.model.W0[one.branch], problem.n
+    scale = np.sqrt(around.sample_weights)[:, None] * around.row_scales
+    scale = np.where(np.isnan(around.residuals()), 0.0, scale)
+    by_value, by_slope = np.zeros_like(scale), np.zeros_like(scale)
+    if problem.F is not None:
+        by_value[:, :n] = w1
+    if problem.J is not None:
+        by_slope[:, -n * problem.m :] = np.outer(w1, w0).ravel()
+    return by_value * scale, by_slope * scale
+
+
+def in_fewer_rows(by_value: Array, by_slope: Array, A: Array, residual: Array) -> tuple[Array, Array, Array, Array]:
+    r"""The same least squares in 2 S + U + 1 rows instead of S q: effects (S, q), A (S, q, U), and residuals (S, q).
+
+    With the effects on a sample E_s = Z_s R_s (q, 2), the rows Z_sᵀ see all of a function. The others,
+    1 - Z_s Z_sᵀ, see none of it, and a triangle has the same sums of squares.
+    """
+    (S, q), U = by_value.shape, A.shape[-1]
+    if q <= 2 or S * (q - 2) <= U:
+        return by_value, by_slope, A.reshape(-1, U), residual.ravel()
+    Z, R = np.linalg.qr(np.stack([by_value, by_slope], axis=-1))
+    rows = np.concatenate([A, residual[..., None]], axis=-1)
+    seeing = Z.mT @ rows
+    rows -= Z @ seeing
+    rows = np.concatenate([seeing.reshape(-1, U + 1), np.linalg.qr(rows.reshape(-1, U + 1), mode="r")])
+    return R[..., 0], R[..., 1], rows[:, :-1], rows[:, -1]
 
 
 def penalties(around: Neighbourhood, but: int) -> tuple[Array, Array]:
