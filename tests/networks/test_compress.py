@@ -338,6 +338,23 @@ def test_notes_say_what_figures_do_not() -> None:
     assert [line.split("note")[1].strip() for line in repr(result).splitlines()[1:]] == [grown, few]
 
 
+def test_classes_that_no_integers_tell_are_noted() -> None:
+    X = inputs(1000)
+    network = wide_network()
+    y = network(X).argmax(1)
+    result = ub.networks.compress(network, "1:", (X, y.double()), rank=2, **QUICK)
+    assert [note[:43] for note in result.notes] == ["Labels are numbers, but no integers, so out"]
+    assert not result.comparison.classes
+
+
+def test_one_input_may_come_without_a_batch() -> None:
+    X = inputs(200)
+    network = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3))
+    result = ub.networks.compress(network, "1:", X, rank=2, **QUICK)
+    with torch.no_grad():
+        torch.testing.assert_close(result.network(X[0]), result.network(X[:1])[0])
+
+
 def wide_network() -> nn.Sequential:
     """One whose part "1:" has more numbers than two branches, and is far from a function of one."""
     torch.manual_seed(0)

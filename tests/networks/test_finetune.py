@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import unbraid as ub
 from unbraid.networks.compressing.finetuning import prepare
-from unbraid.networks.compressing.result import Compression
+from unbraid.networks.compressing.result import GAINED_NOTHING, Compression
 from unbraid.networks.compressing.samples import Examples
 
 QUICK: dict[str, Any] = {"samples": 60, "coupling": 1.0, "starts": 1, "jobs": 1}
@@ -91,6 +91,14 @@ def test_training_gains() -> None:
     result.finetune(inputs(), epochs=8, rate=1e-2)
     assert min(result.losses) < 0.5 * result.losses[0]
     assert result.agreement().off < before
+
+
+def test_training_that_gains_nothing_says_so() -> None:
+    result, before = compressed(), compressed().notes
+    result.finetune(inputs(), epochs=1, rate=100.0)
+    assert result.notes == (*before, GAINED_NOTHING)
+    disturbed(result).finetune(inputs(), epochs=8, rate=1e-2)
+    assert result.notes == before
 
 
 def test_module_leaves_all_other_numbers_as_they_were() -> None:

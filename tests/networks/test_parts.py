@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import unbraid as ub
-from unbraid.networks.compressing.parts import check_apart, count_numbers, device_and_type, find_part
+from unbraid.networks.compressing.parts import Part, check_apart, count_numbers, device_and_type, find_part
 
 
 class Network(nn.Module):  # type: ignore[misc]
@@ -214,6 +214,16 @@ def test_numbers_are_counted_once() -> None:
 def test_a_network_computes_in_the_type_of_its_first_numbers() -> None:
     assert device_and_type(chain().double()) == (torch.device("cpu"), torch.float64)
     assert device_and_type(nn.Tanh()) == (torch.device("cpu"), torch.float32)
+
+
+def test_a_slice_of_a_sequential_is_found_by_its_modules() -> None:
+    inner = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    network = nn.Sequential(nn.Linear(5, 3), inner, nn.Linear(2, 2))
+    assert find_part(network, network[1:]) == Part("1:3", "", ("1", "2"))
+    assert find_part(network, inner[1:]) == Part("1.1:3", "1", ("1", "2"))
+    assert find_part(network, inner) == Part("1", "", ("1",))
+    with pytest.raises(ub.UnbraidError, match="none of the network's modules"):
+        find_part(network, nn.Sequential(nn.Linear(5, 3)))
 
 
 def test_a_part_may_be_the_module_itself() -> None:

@@ -16,7 +16,14 @@ import unbraid as ub
 from unbraid.kernels.arrays import Array
 from unbraid.networks.compressing import samples
 from unbraid.networks.compressing.parts import find_part
-from unbraid.networks.compressing.samples import Activations, Given, Remembered, are_classes, collect
+from unbraid.networks.compressing.samples import (
+    Activations,
+    Given,
+    Remembered,
+    are_classes,
+    collect,
+    look_like_classes,
+)
 
 COUNT = 100
 
@@ -191,7 +198,10 @@ def test_samples_come_in_the_type_of_the_network() -> None:
         ([], "X has no samples"),
         (DataLoader(TensorDataset(torch.zeros(0, 3))), "X has no samples"),
         (torch.zeros(0, 3), "X has no samples"),
-        (torch.randn(2, 3), "X has 2 samples, which are too few"),
+        (torch.randn(5, 3), "X has 5 samples, of which 1 are held out: too few, give some hundreds"),
+        (torch.ones(20, 3, dtype=torch.int64), "Whole numbers are taken for indices: give floats if they are none"),
+        ((X, np.array(["a"] * 100)), r"Labels must be numbers in one array or tensor, got an array of <U1 \(np.unique"),
+        ([((X, X), Y)], "Inputs must be numbers in one array or tensor, got a tuple"),
         (torch.full((20, 3), float("nan")), "is NaN or infinite for some samples"),
         (7, r"X must be an array, a tensor, \(X, y\), or a loader of batches, got 7"),
         ("data.csv", r"X must be an array, .*, got 'data.csv'"),
@@ -201,6 +211,37 @@ def test_samples_come_in_the_type_of_the_network() -> None:
 def test_data_that_cannot_be_used_are_refused(data: Any, message: str) -> None:
     with pytest.raises(ub.UnbraidError, match=message):
         collected(data)
+
+
+def test_of_a_network_of_several_inputs_its_parts_are_to_be_given() -> None:
+    class Two(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(7, 2)
+
+        def forward(self, u: Any, v: Any) -> Any:
+            return self.head(torch.cat([u, v], 1))
+
+    with pytest.raises(ub.UnbraidError, match="takes 2 inputs, and X is one: give X as what the part is given"):
+        collected(inputs(), Two(), "head")
+    assert collected(torch.randn(50, 7), Two(), "head").given == "activations"
+
+
+@pytest.mark.parametrize(
+    ("labels", "alike"),
+    [
+        (torch.tensor([0.0, 2.0, 1.0]), True),
+        (torch.tensor([[1, 0, 0], [0, 0, 1]]), True),
+        (torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), True),
+        (torch.tensor([0.0, 3.0]), False),
+        (torch.tensor([0.5, 1.0]), False),
+        (torch.tensor([[1.0, 1.0, 0.0]]), False),
+        (torch.tensor([[1.0, 0.0]]), False),
+        (torch.tensor([0, 2, 1]), False),
+    ],
+)
+def test_labels_that_say_classes_in_another_way_are_known(labels: torch.Tensor, alike: bool) -> None:
+    assert look_like_classes(labels, 3) == alike
 
 
 def test_one_activation_that_is_infinite_is_found() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from unbraid.errors import SettingError, shown
+from unbraid.errors import SettingError
 
 Places = Literal["vectors", "pixels", "tokens"]
 
@@ -81,7 +81,9 @@ class OfMaps(torch.nn.Module):  # type: ignore[misc]
         self.decoupled, self.layout = decoupled, layout
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What the part gives."""
+        """What the part gives; for one input without a batch as well."""
+        if x.ndim == len(self.layout.entering):
+            return self.forward(x[None])[0]
         return self.layout.back(self.decoupled(self.layout.rows(x)), x)
 
 
@@ -90,7 +92,7 @@ def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
     few = entered[:4]
     left = function(few)
     if not isinstance(left, torch.Tensor) or left.ndim < 2 or len(left) != len(few):
-        got = f"one of shape {tuple(left.shape)}" if isinstance(left, torch.Tensor) else shown(left)
+        got = f"one of shape {tuple(left.shape)}" if isinstance(left, torch.Tensor) else f"a {type(left).__name__}"
         raise SettingError(f"The part must give a tensor with one row a sample, got {got} for {len(few)} samples.")
     shapes = tuple(few.shape[1:]), tuple(left.shape[1:])
     places: Places | None = None

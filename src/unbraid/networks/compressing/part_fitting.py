@@ -26,7 +26,7 @@ from unbraid.networks.compressing.coordinates import Coordinates, Outputs, princ
 from unbraid.networks.compressing.layouts import OfMaps, OfSamples
 from unbraid.networks.compressing.measures import Agreement, outputs_of
 from unbraid.networks.compressing.parts import Part, device_and_type
-from unbraid.networks.compressing.samples import Activations, Given, collect
+from unbraid.networks.compressing.samples import Activations, Given, collect, look_like_classes
 from unbraid.networks.conversion import module
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -136,6 +136,13 @@ class PartFitting:
             outputs=outputs,
             settings=settings,
         )
+
+    def misses_classes(self) -> bool:
+        """Whether outputs are not taken for classes although labels that are no integers may mean some."""
+        labels = self.activations.labels
+        if labels is None or self.comparison.classes or not self.comparison.whole:
+            return False
+        return look_like_classes(labels, self.wanted.flatten(1).shape[1])
 
     @property
     def host(self) -> TorchFunction:

@@ -85,6 +85,9 @@ def find_part(network: object, part: object) -> Part:
     if not isinstance(network, torch.nn.Module):
         raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
     if isinstance(part, torch.nn.Module):
+        run = run_of(part, network)
+        if run is not None:
+            return run
         part = name_of(part, network)
     text = spelled(part)
     found = SLICE.fullmatch(text)
@@ -103,6 +106,21 @@ def find_part(network: object, part: object) -> Part:
             'that follow each other, such as "2:" or "head.1:3".'
         ) from None
     return Part(text, owner, (child,))
+
+
+def run_of(part: torch.nn.Module, network: torch.nn.Module) -> Part | None:
+    """A slice of a `Sequential` of a network, as `network[2:]` is one: a new module around the same ones."""
+    if not isinstance(part, torch.nn.Sequential) or not len(part) or any(one is part for one in network.modules()):
+        return None
+    wanted = list(part)
+    for path, owner in network.named_modules():
+        if isinstance(owner, torch.nn.Sequential):
+            every, children = list(owner), tuple(owner._modules)
+            for first in range(len(every) - len(wanted) + 1):
+                if all(a is b for a, b in zip(every[first:], wanted, strict=False)):
+                    last = first + len(wanted)
+                    return Part(f"{path}.{first}:{last}".lstrip("."), path, children[first:last])
+    return None
 
 
 def name_of(module: torch.nn.Module, network: torch.nn.Module) -> str:

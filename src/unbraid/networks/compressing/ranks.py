@@ -98,6 +98,11 @@ def notes_on_replacement(fitting: PartFitting, asked: Asked, found: Replacement)
             f"No rank with fewer numbers than {part} was found to lose at most {100 * asked.tolerance:g} %, and this "
             "is the one that lost least: give more inputs, a larger tolerance or a larger part, or train on."
         )
+    if fitting.misses_classes():
+        notes.append(
+            "Labels are numbers, but no integers, so outputs are not taken for classes: if they stand for classes, "
+            "give integers 0, 1, …"
+        )
     held = len(fitting.activations.inputs)
     if held < FEW_HELD:
         notes.append(f"Only {held} inputs are held out, and what is lost is roughly known: give more inputs.")

@@ -8,4 +8,4 @@ REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 
 def reason(error: BaseException) -> str:
     """The first line of what an error says, or its kind where it says nothing."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

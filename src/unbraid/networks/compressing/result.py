@@ -43,6 +43,12 @@ from unbraid.results.fit import Fit, errors_on
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import replacing
 
+GAINED_NOTHING = (
+    "Training gained nothing on what was held out, so the network is as it was before: give more data, a smaller rate, "
+    "or a larger rank."
+)
+"""Said of training that no epoch of which was better than its beginning."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -219,7 +225,7 @@ class Compression:
         Returns
         -------
         Compression
-            Itself. Ctrl-C ends training with the best state so far.
+            Itself. Ctrl-C ends training with the best state so far; a note says so where no epoch gained anything.
         """
         check_loss(loss)
         if what not in ("all", "module"):
@@ -238,7 +244,7 @@ class Compression:
             Feasible(module, found.fit.constraints)
             for module, found in zip(self.modules, self.replacements, strict=True)
         ]
-        self.losses += train(
+        losses = train(
             self.network,
             objective,
             ready,
@@ -249,6 +255,11 @@ class Compression:
             patience=patience,
             callback=callback,
             without=None if own is None else own.x,
+        )
+        self.losses += losses
+        gained = min(losses) < losses[0]
+        self.notes = tuple(note for note in self.notes if note != GAINED_NOTHING) + (
+            () if gained else (GAINED_NOTHING,)
         )
         return self
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +28,8 @@ MOST_SAMPLES, MOST_HELD, HELD_SHARE = 20_000, 5_000, 0.2
 """Samples that are kept, at most; how many inputs are held out, at most, and which share of all."""
 MANY_INPUTS = 1250
 """Of so many inputs or more, few places each are kept as samples: 16."""
+FEWEST = 10
+"""Samples to fit to, at least."""
 BATCH = 512
 """Inputs that go through the network at once, where they come as one array."""
 
@@ -68,8 +71,25 @@ def are_classes(labels: torch.Tensor) -> bool:
 
 def as_labels(y: Any) -> torch.Tensor:
     """Labels as a tensor; whole numbers in one column as a vector."""
-    y = torch.as_tensor(y)
+    y = as_tensor(y, "Labels", " (np.unique(y, return_inverse=True) numbers classes)")
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and not y.is_floating_point() else y
+
+
+def as_tensor(given: Any, what: str, cure: str = "") -> torch.Tensor:
+    """A tensor of what was given, or an error that says what it is."""
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        kind = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
+        raise DataError(f"{what} must be numbers in one array or tensor, got {kind}{cure}.") from None
+
+
+def look_like_classes(labels: torch.Tensor, outputs: int) -> bool:
+    """Whether labels that are no whole numbers say the same as classes would: 0.0, 1.0, … or a one for the class."""
+    if labels.ndim == 1 and labels.is_floating_point():
+        return bool((labels == labels.round()).all() and labels.min() >= 0 and labels.max() < outputs)
+    one_each = labels.ndim == 2 and labels.shape[1] == outputs and bool(((labels == 0) | (labels == 1)).all())
+    return one_each and bool((labels.sum(1) == 1).all())
 
 
 def check_classes(labels: torch.Tensor, outputs: int) -> None:
@@ -131,8 +151,10 @@ def collect(
     X = every[count * places :][:MOST_SAMPLES].to(torch.float64).numpy()
     if not np.isfinite(X).all() or not every.isfinite().all():
         raise DataError("What the part is given is NaN or infinite for some samples: look at the network's inputs.")
-    if len(X) < 2:
-        raise DataError(f"X has {len(every) // places} samples, which are too few: give some hundreds.")
+    if len(X) < FEWEST:
+        raise DataError(
+            f"X has {len(every) // places} samples, of which {count} are held out: too few, give some hundreds."
+        )
     y = [one.y for one in held if one.y is not None]
     labels = torch.cat(y)[:count] if len(y) == len(held) else None
     return Activations(X, layout, given, kept[:count], labels)
@@ -163,7 +185,7 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
     device, dtype = device_and_type(network)
 
     def as_batch(x: Any, y: Any) -> Examples:
-        x, y = torch.as_tensor(x), None if y is None else as_labels(y)
+        x, y = as_tensor(x, "Inputs"), None if y is None else as_labels(y)
         return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
 
     pair = as_pair(data)
@@ -211,8 +233,23 @@ def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Give
             return kind
     raise DataError(
         f"Samples of shape {tuple(x.shape[1:])} are neither inputs of the network ({failures[0]}) nor of its part "
-        f"({failures[1]})."
+        f"({failures[1]}).{advice_on_inputs(network, x)}"
     )
+
+
+def advice_on_inputs(network: torch.nn.Module, x: torch.Tensor) -> str:
+    """What to do about samples that suit neither a network nor its part."""
+    if not x.is_floating_point():
+        return " Whole numbers are taken for indices: give floats if they are none."
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    required = [
+        one
+        for one in signature(network.forward).parameters.values()
+        if one.kind in positional and one.default is one.empty
+    ]
+    if len(required) > 1:
+        return f" The network takes {len(required)} inputs, and X is one: give X as what the part is given."
+    return ""
 
 
 def entering(network: torch.nn.Module, part: Part, x: torch.Tensor) -> torch.Tensor:
