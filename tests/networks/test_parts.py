@@ -45,13 +45,13 @@ def test_a_name_means_the_module_of_that_name(name: str) -> None:
     part = find_part(network, name)
     assert part.name == name
     assert part.of(network) is network.get_submodule(name)
-    assert part.begins_with(network) is part.ends_with(network) is network.get_submodule(name)
+    assert part.first_module(network) is part.last_module(network) is network.get_submodule(name)
 
 
 def test_an_empty_name_means_the_whole_network() -> None:
     network, other = Network(), nn.Linear(3, 2)
     part = find_part(network, "")
-    assert part.of(network) is part.begins_with(network) is part.ends_with(network) is network
+    assert part.of(network) is part.first_module(network) is part.last_module(network) is network
     assert part.replaced(network, other) is other
 
 
@@ -82,8 +82,8 @@ def test_slices_and_numbers_count_the_modules_of_a_sequential(given: Any, which:
     modules = list(found) if isinstance(found, nn.Sequential) else [found]
     assert len(modules) == len(part.children)
     assert all(one is network[k] for one, k in zip(modules, which, strict=True))
-    assert part.begins_with(network) is modules[0]
-    assert part.ends_with(network) is modules[-1]
+    assert part.first_module(network) is modules[0]
+    assert part.last_module(network) is modules[-1]
 
 
 @pytest.mark.parametrize(

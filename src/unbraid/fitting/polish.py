@@ -37,7 +37,7 @@ for the places of their knots."""
 MEETING_ANGLE = 0.1
 """Starts that ended this close, in degrees, are at a minimum."""
 SETTLING_ROUNDS, SETTLING_STEPS = 1, 20
-"""How often knots are placed on the directions a start ended with, and steps it gets after each placement."""
+"""How often directions move once knots were placed on those a start ended with, and steps after each placement."""
 FALLING = 1e-2
 """Share of the objective that a step gains where it is plainly not over."""
 SETTLING = (SETTLING_ROUNDS + 1) * SETTLING_STEPS
@@ -164,7 +164,7 @@ class ContinueBest:
         before, run = min(zip(going, measured, strict=True), key=lambda pair: pair[1].objective)
         if not run.objective < best.objective:
             return replace(found, cut=cut_of(ended))
-        status = before.status if run.status is Status.OUT_OF_SWEEPS else run.status  # of these alone
+        status = before.status if run.status is Status.OUT_OF_SWEEPS else run.status  # only these steps ran out
         whole = replace(run, status=status, trace=join_traces(before, run), finished=True)
         return found.narrow(whole, found.level, cut_of(ended))
 
@@ -213,7 +213,7 @@ def polish_batch(
 
 
 def on_fresh_knots(solver: GaussNewton, run: Run) -> Run:
-    """A run that lost a race, on knots of its last directions, which those that won are measured on as well."""
+    """A run measured on knots that are placed on its last directions, so that runs can be compared."""
     return measure_run(solver, replace(run, best=solver.placed_anew(run.best)))
 
 
@@ -312,7 +312,10 @@ def is_still_falling(run: Run) -> bool:
 
 
 def polishing_order(runs: Sequence[Run]) -> list[int]:
-    """The numbers of runs in the order in which to polish them: by objective, one of each group of like ones first."""
+    """The numbers of runs in the order in which to polish them: by objective, one of each group of like ones first.
+
+    But for the second place: a start like another one shows at once whether they end in the same minimum.
+    """
     firsts: list[int] = []
     others: list[int] = []
     for i in sorted(range(len(runs)), key=lambda i: runs[i].objective):

@@ -29,7 +29,7 @@ class Polish:
     candidates
         How many starts are polished at most.
     at_once
-        How many are polished before looking whether more are needed.
+        How many are polished as one group, in which they race; after two groups comes the look whether that is enough.
     """
 
     stopping: Stopping = field(default_factory=lambda: Stopping(300, tolerance=1e-5, target=1e-27, patience=5))

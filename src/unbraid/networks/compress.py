@@ -100,15 +100,17 @@ def compress(
     from unbraid.networks.compressing.result import Compression
     from unbraid.networks.compressing.samples import Remembered, as_pair
 
-    asked = part if isinstance(part, list | tuple) else [part]
-    ranks = list(rank) if isinstance(rank, list | tuple) else [rank] * len(asked)
-    if not asked or len(ranks) != len(asked):
-        raise SettingError(f"rank must be one for all parts, or one a part: there are {len(asked)}, got {shown(rank)}.")
+    wanted = part if isinstance(part, list | tuple) else [part]
+    ranks = list(rank) if isinstance(rank, list | tuple) else [rank] * len(wanted)
+    if not wanted or len(ranks) != len(wanted):
+        raise SettingError(
+            f"rank must be one for all parts, or one a part: there are {len(wanted)}, got {shown(rank)}."
+        )
     check_settings(budget, tolerance, samples, outputs, coupling, starts)
     if callback is not None and not callable(callback):
         raise SettingError(f"callback must be a function of a sentence, or None, got {shown(callback)}.")
-    parts = [find_part(network, one) for one in asked]
-    sizes = [Asked.of(one, budget, tolerance) for one in ranks]
+    parts = [find_part(network, one) for one in wanted]
+    asked = [Asked.of(one, budget, tolerance) for one in ranks]
     check_apart(parts)
     if len(parts) > 1 and as_pair(X) is None and isinstance(X, Iterable):
         X = Remembered(X)  # what is held out stays the same for all parts, also where a loader shuffles
@@ -116,7 +118,7 @@ def compress(
     told = callback if callback is not None else ignore
     settings = Settings(given, outputs, default_basis(basis), constraint, starts, seed, jobs, told)
     current, comparisons, replacements, path, notes = network, [], [], [], []
-    for one, size in zip(parts, sizes, strict=True):
+    for one, size in zip(parts, asked, strict=True):
         fitting = PartFitting.of(current, network, one, X, settings)
         if len(parts) > 1 and fitting.activations.given == "activations":
             raise SettingError("Several parts need inputs of the network, got what one of them is given.")

@@ -34,12 +34,12 @@ SLOW = 0.01
 HEADING_FOR_ZERO = 1e-9
 """A start of a relative objective below this may be on its way to an exact solution, and has come to no valley."""
 LOST = (Status.JOINED, Status.OUTRUN)
-"""How starts end that left a race."""
+"""How starts end because another one is better."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What ends a start of a race, beside that it has joined another by its directions.
+    """What ends a start of a race, beside that it has joined another, by its directions, or as low and slow.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class Race:
 
     @classmethod
     def first(cls, starts: int) -> Self:
-        """Before the first lap, which only tells who has joined another: what is far behind may be the fastest."""
+        """Before the first lap, which ends none for being far behind: that one may be the fastest."""
         return cls(np.full(starts, np.inf), np.zeros(starts, dtype=int))
 
     def endings(

@@ -18,7 +18,7 @@ from unbraid.networks.compressing.samples import Activations, are_classes, batch
 
 @dataclass(frozen=True)
 class Comparison:
-    """Networks compared with one, on inputs: how well one with a part replaced does what it did before.
+    """A reference network and held-out inputs, on which other networks are judged: those with a part replaced.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Comparison:
     def ends_with_part(self) -> bool:
         """Whether what the part gives is what the network does."""
         caught: list[torch.Tensor] = []
-        last = self.part.ends_with(self.network)
+        last = self.part.last_module(self.network)
         handle = last.register_forward_hook(lambda _, __, out: caught.append(out))
         try:
             out = outputs_of(self.network, self.inputs[:4])

@@ -17,13 +17,13 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
 from unbraid.networks.compressing.refusals import REFUSALS, reason
-from unbraid.networks.compressing.samples import Examples, as_labels, as_pair
+from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, placed
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
 Loss = Literal["distil", "task"] | Callable[[Any, Any], Any]
 Trained = Literal["all", "module"]
-BATCH, HELD_OUT, MOST_HELD = 128, 0.1, 5_000
+STEP, HELD_OUT, MOST_HELD = 128, 0.1, 5_000
 """Samples of a step, where data are arrays; the share of all that is held out, and how many at most."""
 RATE = 1e-3
 """The first learning rate of Adam, which falls to zero along a cosine after the first epoch."""
@@ -49,11 +49,11 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         X, y = pair
         order = torch.as_tensor(rng.permutation(len(X)))
         count = min(MOST_HELD, max(1, int(HELD_OUT * len(X)))) if held_out is None else 0
-        held = [Examples(X[some], None if y is None else y[some]) for some in order[:count].split(512)]
+        held = [Examples(X[some], None if y is None else y[some]) for some in order[:count].split(BATCH)]
         rest = order[count:]
 
         def shuffled() -> Iterator[Examples]:
-            for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(BATCH):
+            for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(STEP):
                 if len(some) == 1 < len(rest):  # of which batch norm makes nothing
                     continue
                 yield Examples(X[some], None if y is None else y[some])
@@ -70,7 +70,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
         held, kept = torch.utils.data.random_split(loader.dataset, [count, size - count], generator)
         own = {
-            "batch_size": loader.batch_size or BATCH,
+            "batch_size": loader.batch_size or STEP,
             "collate_fn": loader.collate_fn,
             "num_workers": loader.num_workers,
         }
@@ -94,18 +94,9 @@ def as_batches(data: object) -> Iterator[Examples]:
     pair = as_pair(data)
     if pair is not None:
         X, y = pair
-        yield from (Examples(X[k : k + 512], None if y is None else y[k : k + 512]) for k in range(0, len(X), 512))
+        yield from (Examples(X[some], None if y is None else y[some]) for some in torch.arange(len(X)).split(BATCH))
     else:
         yield from map(as_batch, data)  # type: ignore[call-overload]
-
-
-def as_batch(given: Any) -> Examples:
-    """A batch x, or (x, y)."""
-    if isinstance(given, Examples):
-        return given
-    several = isinstance(given, list | tuple)
-    y = given[1] if several and len(given) > 1 else None
-    return Examples(given[0] if several else given, None if y is None else as_labels(y))
 
 
 @dataclass(frozen=True)
@@ -137,7 +128,7 @@ class Objective:
 
 
 class Feasible:
-    """What keeps the branches of a module within their constraints: their nearest coordinates that are, in `z ≥ 0`."""
+    """Keeps coordinates a = T z of branches within constraints: entries of z that must not be negative become 0."""
 
     def __init__(self, module: DecoupledModule, constraints: tuple[Any, ...]) -> None:
         self.module, self.cones = module, []
@@ -180,18 +171,13 @@ def train(
     device, dtype = device_and_type(network)
     left_out = set() if without is None else set(map(bytes, as_rows(without)))
 
-    def placed(given: Any) -> Examples:
-        x, y = as_batch(given)
-        x = torch.as_tensor(x)
-        x = x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype)
-        if y is None:
-            return Examples(x, None)
-        y = torch.as_tensor(y).to(device)
-        return Examples(x, y.to(dtype) if y.is_floating_point() else y.long())
+    def ready(given: Any) -> Examples:
+        x, y = placed(as_batch(given), device, dtype)
+        return Examples(x, None if y is None else y.to(device, dtype if y.is_floating_point() else torch.long))
 
     def held() -> float:
         with evaluation_mode(network), torch.no_grad():
-            several = [placed(one) for one in data.held]
+            several = [ready(one) for one in data.held]
             total = sum(float(objective(network, one)) * len(one.x) for one in several)
             return total / max(sum(len(one.x) for one in several), 1)
 
@@ -213,7 +199,7 @@ def train(
             network.train(what == "all")
             before, steps = steps, 0
             for given in data:
-                batch = leave_out(placed(given), left_out)
+                batch = leave_out(ready(given), left_out)
                 if not len(batch.x):
                     continue
                 done = epoch + min(steps / before, 1.0) if before else epoch  # how long the first is nobody knows

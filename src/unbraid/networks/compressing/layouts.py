@@ -15,7 +15,7 @@ Places = Literal["vectors", "pixels", "tokens"]
 
 @dataclass(frozen=True)
 class Layout:
-    """`entering` and `leaving` are the shapes of one of what a part is given, and of what it gives."""
+    """The shapes of one input of a part, and of one output, without the batch, and what in them are samples."""
 
     places: Places
     entering: tuple[int, ...]
@@ -74,7 +74,7 @@ class OfSamples(torch.nn.Module):  # type: ignore[misc]
 
 
 class OfMaps(torch.nn.Module):  # type: ignore[misc]
-    """A function of samples as a part of a network: what it is given comes as it did to the part before."""
+    """A function of samples in place of a part: it takes vectors, maps or tokens as the part did, and gives as much."""
 
     def __init__(self, decoupled: torch.nn.Module, layout: Layout) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ class Agreement:
     off
         The root mean square difference of the outputs, over their spread; of logits less what they share.
     right
-        The share of labels that are right; None without labels.
+        The share of inputs whose decision is their label; None without labels.
     distance
         Kullback and Leibler's between what softmax makes of the outputs, on the mean, or `off`². It has less noise than
         shares, and says whether more samples gain.

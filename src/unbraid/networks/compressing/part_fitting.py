@@ -101,7 +101,7 @@ class PartFitting:
     comparison
         With the network in which the part is replaced.
     wanted
-        What the original gives for inputs that are held out: it may be another network, with more parts as they were.
+        Held-out outputs of the user's network, which differs from `comparison.network` once earlier parts are replaced.
     outputs
         What the part's outputs are.
     settings
@@ -225,7 +225,7 @@ class PartFitting:
             best = last
         return replace(best, interrupted=last.interrupted)
 
-    def enough(self, found: Replacement) -> Replacement:
+    def with_more_samples(self, found: Replacement) -> Replacement:
         """The model from so many samples that more of them gain little."""
         most = min(MOST_SAMPLES, len(self.order))
         while 2 * found.samples <= most and not found.interrupted:

@@ -42,18 +42,18 @@ class Part:
         modules = [getattr(network.get_submodule(self.owner), child) for child in self.children]
         return modules[0] if len(modules) == 1 else torch.nn.Sequential(*modules)
 
-    def begins_with(self, network: torch.nn.Module) -> torch.nn.Module:
+    def first_module(self, network: torch.nn.Module) -> torch.nn.Module:
         """The module of a network that is called with what the part is given."""
         return getattr(network.get_submodule(self.owner), self.children[0]) if self.children else network
 
-    def ends_with(self, network: torch.nn.Module) -> torch.nn.Module:
+    def last_module(self, network: torch.nn.Module) -> torch.nn.Module:
         """The module of a network that gives what the part gives."""
         return getattr(network.get_submodule(self.owner), self.children[-1]) if self.children else network
 
     def comes_last(self, network: torch.nn.Module) -> bool:
         """Whether the last of a network's modules, in the order in which it has them, belongs to the part."""
         *_, last = network.modules()
-        return any(one is last for one in self.ends_with(network).modules())
+        return any(one is last for one in self.last_module(network).modules())
 
     def replaced(self, network: torch.nn.Module, by: torch.nn.Module) -> torch.nn.Module:
         """A copy of a network with another module in place of the part; it shares nothing with the network."""

@@ -77,7 +77,7 @@ def find_rank(
             other = fitting.best_coupling(found.fit.model.rank, first)
             found = tried(replace(min(found, other, key=lambda one: one.agreement.loss), interrupted=other.interrupted))
     if samples is None:
-        more = fitting.enough(found)
+        more = fitting.with_more_samples(found)
         kept = more if asked.accepts(more) or not asked.accepts(found) else found
         found = tried(replace(kept, interrupted=more.interrupted))
     return found, sorted(steps, key=lambda one: one.rank)

@@ -182,24 +182,33 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
 
     Arrays and tensors are X, or (X, y); batches of a loader are x, or (x, y).
     """
-    device, dtype = device_and_type(network)
-
-    def as_batch(x: Any, y: Any) -> Examples:
-        x, y = as_tensor(x, "Inputs"), None if y is None else as_labels(y)
-        return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), y)
-
+    where = device_and_type(network)
     pair = as_pair(data)
     if pair is not None:
         X, y = pair
         order = torch.as_tensor(rng.permutation(len(X)))
         for some in order.split(BATCH):
-            yield as_batch(X[some], None if y is None else y[some])
+            yield placed(Examples(X[some], None if y is None else y[some]), *where)
         return
     if not isinstance(data, Iterable) or isinstance(data, str):
         raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
     for batch in data:
-        one = isinstance(batch, list | tuple)
-        yield as_batch(batch[0] if one else batch, batch[1] if one and len(batch) > 1 else None)
+        yield placed(as_batch(batch), *where)
+
+
+def as_batch(given: Any) -> Examples:
+    """A batch x, or (x, y), of a loader."""
+    if isinstance(given, Examples):
+        return given
+    several = isinstance(given, list | tuple)
+    y = given[1] if several and len(given) > 1 else None
+    return Examples(as_tensor(given[0] if several else given, "Inputs"), None if y is None else as_labels(y))
+
+
+def placed(batch: Examples, device: Any, dtype: Any) -> Examples:
+    """A batch whose inputs are on a device, and of a type where they are of floating point."""
+    x = batch.x
+    return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), batch.y)
 
 
 def as_pair(data: object) -> tuple[Any, Any] | None:
@@ -264,7 +273,7 @@ def entering(network: torch.nn.Module, part: Part, x: torch.Tensor) -> torch.Ten
             )
         caught.append(arguments[0])
 
-    handle = part.begins_with(network).register_forward_pre_hook(catch)
+    handle = part.first_module(network).register_forward_pre_hook(catch)
     try:
         network(x)
     finally:
