@@ -28,8 +28,8 @@ class Status(enum.Enum):
     )
     TARGET_REACHED = "The objective reached its target."
     FLAT = (
-        "Steps gain next to nothing any more, less than 0.1 % in ten of them (0.5 % where smoothing follows): the minimum lies in a flat valley, along "
-        "which models differ and errors hardly do."
+        "Steps gain next to nothing any more, less than 0.1 % in ten of them (0.5 % where smoothing "
+        "follows): the minimum lies in a flat valley, along which models differ and errors hardly do."
     )
     JOINED = "Ended early, on its way to the same minimum as a better start."
     OUTRUN = "Ended early, too far behind a better start to catch up with it."

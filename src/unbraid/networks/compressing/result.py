@@ -124,7 +124,7 @@ class Compression:
         path: Sequence[Step],
         notes: Sequence[str],
     ) -> Compression:
-        """The result for a network whose parts have been replaced; a copy is kept, for the table, of the one to be trained."""
+        """The result for a network whose parts have been replaced; a copy is kept, for the table."""
         before = copy.deepcopy(network)
         different = tuple(dict.fromkeys(notes))
         return cls(network, original, tuple(parts), tuple(replacements), comparison, tuple(path), different, before)
