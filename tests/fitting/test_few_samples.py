@@ -43,7 +43,7 @@ def test_small_noisy_tables_are_no_worse_than_lines(draws: int) -> None:
     assert np.mean(np.array(ranks) == 1) >= 0.8
 
 
-@few_or_many(3, 6)
+@few_or_many(2, 6)
 def test_noise_alone_supports_next_to_nothing(draws: int) -> None:
     spreads = []
     for seed in range(draws):
