@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_model() -> None:
 
 @pytest.mark.parametrize("basis", [ub.BSpline(7), ub.Polynomial(4), ub.SmoothingSpline(10, degree=3, smoothing=1e-6)])
 def test_branches_are_made_of_the_basis_that_was_given(basis: Any) -> None:
-    fit = ub.dynamics.state_space(duffing(150), 2, 1, **{**QUICK, "basis": basis})
+    fit = found(duffing(300), basis=basis)
     assert fit.basis == basis
     (branch,) = fit.model.nonlinearity.branches
     assert isinstance(branch, FittedBranch)
@@ -157,7 +157,7 @@ def test_branches_are_made_of_the_basis_that_was_given(basis: Any) -> None:
 
 
 def test_an_open_smoothing_is_chosen() -> None:
-    fit = ub.dynamics.state_space(duffing(150), 2, 1, **{**QUICK, "basis": ub.SmoothingSpline(6, degree=3)})
+    fit = found(duffing(200), basis=ub.SmoothingSpline(6, degree=3))
     assert isinstance(fit.basis, ub.SmoothingSpline)
     assert fit.basis.smoothing is not None
 
@@ -165,7 +165,7 @@ def test_an_open_smoothing_is_chosen() -> None:
 @pytest.mark.parametrize("constraint", [ub.Increasing(), ub.Convex(), ub.NonNegative()])
 def test_constraints_are_certified_and_hold_beyond_the_range(constraint: Constraint) -> None:
     """Also of a shape that the truth does not have. Beyond the range nothing keeps a branch from becoming negative."""
-    fit = ub.dynamics.state_space(duffing(150), 2, 1, constraint=constraint, basis=ub.BSpline(5), starts=1)
+    fit = ub.dynamics.state_space(duffing(300), 2, 1, constraint=constraint, basis=ub.BSpline(5), starts=2)
     (branch,) = fit.model.nonlinearity.branches
     assert fit.constraints == (constraint,)
     assert branch.certified(constraint)
@@ -178,7 +178,7 @@ def test_constraints_are_certified_and_hold_beyond_the_range(constraint: Constra
 
 def test_each_branch_may_have_its_own_constraint() -> None:
     constraints = [None, ub.Increasing()]
-    fit = ub.dynamics.state_space(duffing(150), 2, 2, constraint=constraints, basis=ub.BSpline(4), starts=1)
+    fit = ub.dynamics.state_space(duffing(300), 2, 2, constraint=constraints, basis=ub.BSpline(4), starts=1)
     assert fit.constraints == (None, ub.Increasing())
     assert fit.model.nonlinearity.branches[1].certified(ub.Increasing())
 
