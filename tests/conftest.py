@@ -69,3 +69,10 @@ def no_picture_left_open() -> Iterator[None]:
 def no_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without formulas, whose search takes most of a page's time; tests/report/test_formulas.py has them."""
     monkeypatch.setattr("unbraid.report.write.in_formulas", lambda _: None)
+
+
+@pytest.fixture
+def no_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures whose parts make no room for each other, which takes half of a figure's time: nobody looks at them."""
+    for drawing in ("unbraid.report.svg", "unbraid.studies.tables", "unbraid.cli.demo"):
+        monkeypatch.setattr(f"{drawing}.settle_layout", lambda figure: figure.set_layout_engine("none"))

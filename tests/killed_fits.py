@@ -56,7 +56,10 @@ FITS: dict[str, tuple[ub.Problem, dict[str, Any]]] = {
     "jacobians": (problem(values=False), {"method": short(ub.methods.default())}),
     "limited": (BOTH, {"method": ub.methods.default(max_sweeps=8, max_steps=8, max_seconds=3600.0)}),
     "smoothing": (BOTH, {"method": short(ub.methods.default()), "basis": ub.SmoothingSpline(df=10)}),
-    "increasing": (BOTH, {"method": short(ub.methods.default()), "constraint": ub.Increasing()}),
+    "increasing": (
+        BOTH,
+        {"method": short(ub.methods.default()), "basis": ub.BSpline(df=6), "constraint": ub.Increasing()},
+    ),
     "own basis": (BOTH, {"method": short(ub.methods.default()), "basis": OwnSpline(df=8)}),
     "dejonghe2025": (BOTH, {"method": short(ub.methods.dejonghe2025())}),
     "dreesen2015": (BOTH, {"method": short(ub.methods.dreesen2015())}),
@@ -96,7 +99,7 @@ def at_work(child: int) -> bool:
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def killed_again_and_again(name: str, path: Path, told: Path, most: int = 60) -> int:
+def killed_again_and_again(name: str, path: Path, told: Path, most: int = 20) -> int:
     """Kill each process some time after it has written once; how many were killed. The last one is left in peace."""
     rng, kills = np.random.default_rng(0), 0
     fitted(name)  # which imports what there is to import

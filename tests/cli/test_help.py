@@ -68,7 +68,7 @@ def test_help_is_plain_text_of_80_columns(command: str) -> None:
 @pytest.mark.parametrize(
     "line", [line for command in COMMANDS if command != "completion" for line in examples(command)]
 )
-@pytest.mark.usefixtures("no_formulas")
+@pytest.mark.usefixtures("no_formulas", "no_layout")
 def test_the_examples_are_accepted(line: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments are read and checked, and files are found; long work is not done."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)

@@ -67,7 +67,7 @@ def test_flaws_are_looked_for_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
 # After a fit.
 
 
-@pytest.mark.usefixtures("no_formulas")
+@pytest.mark.usefixtures("no_formulas", "no_layout")
 def test_diagnostics_pictures_and_reports_take_dask_arrays(tmp_path: Path) -> None:
     problem, _ = ub.datasets.trig(S=200, rng=0)
     fit = ub.decouple(problem, rank=3, starts=2, rng=0)
@@ -82,7 +82,7 @@ def test_diagnostics_pictures_and_reports_take_dask_arrays(tmp_path: Path) -> No
     assert "values and Jacobians, in 4 blocks" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.usefixtures("no_formulas")
+@pytest.mark.usefixtures("no_formulas", "no_layout")
 def test_what_looks_at_some_of_the_samples_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = ub.datasets.trig(S=400, rng=0)
     fit = ub.decouple(problem, rank=3, starts=2, rng=0)

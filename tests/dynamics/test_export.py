@@ -21,7 +21,7 @@ from unbraid.cli import app
 from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array
 
-STEPS, SINGLE_STEPS = 2000, 200
+STEPS, SINGLE_STEPS, OCTAVE_STEPS = 2000, 200, 400  # Octave takes a millisecond a step
 TOLERANCE, SINGLE_TOLERANCE = 1e-12, 1e-4
 DRIVER = Template("""
 #include "$name.h"
@@ -125,7 +125,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("octave")
     for name, model in MODELS.items():
         model.export(folder / f"{name}.m")
-    savemat(folder / "inputs.mat", {name: inputs_of(name, STEPS) for name in MODELS})
+    savemat(folder / "inputs.mat", {name: inputs_of(name, OCTAVE_STEPS) for name in MODELS})
     octave(IN_OCTAVE.format(names=" ".join(MODELS)), folder)
     return folder
 
@@ -133,14 +133,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_octave
 def test_octave_simulates_the_same(results: Path) -> None:
     for name, model in MODELS.items():
-        expected = model.run(inputs_of(name, STEPS))
+        expected = model.run(inputs_of(name, OCTAVE_STEPS))
         assert difference(loadmat(results / f"{name}_results.mat")["y"], expected.y) <= TOLERANCE, name
 
 
 @needs_octave
 def test_octave_has_the_state_behind_the_last_moment(results: Path) -> None:
     model = MODELS["narx"]
-    u = inputs_of("narx", STEPS)
+    u = inputs_of("narx", OCTAVE_STEPS)
     y = model.run(u).y
     expected = np.concatenate([y[-1], y[-2], y[-3], u[-1], u[-2]])
     assert difference(loadmat(results / "narx_results.mat")["x"][:, 0], expected) <= TOLERANCE

@@ -57,7 +57,7 @@ def test_killed_at_every_sweep_it_ends_at_the_same_bits(name: str, tmp_path: Pat
     assert bits(fitted(name, path)) == undisturbed(name)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.sampled_from(["default", "values", "smoothing"]))
 def test_killed_anywhere_it_ends_at_the_same_bits(after: list[int], name: str) -> None:
     with TemporaryDirectory() as folder:

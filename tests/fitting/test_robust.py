@@ -60,7 +60,7 @@ def parts_of(problem: ub.Problem, data: str) -> ub.Problem:
 
 
 @pytest.mark.parametrize(
-    ("data", "kind"), [("FJ", "F"), ("FJ", "J"), ("FJ", "both"), ("J", "J"), ("F", "F"), ("FJ?w", "F"), ("FJw", "both")]
+    ("data", "kind"), [("FJ", "F"), ("FJ", "J"), ("J", "J"), ("F", "F"), ("FJ?w", "F"), ("FJw", "both")]
 )
 def test_a_robust_fit_is_as_good_as_without_the_wild_samples(data: str, kind: str) -> None:
     """Usually; so over draws, and with room."""
@@ -98,7 +98,7 @@ def test_without_wild_samples_nothing_changes() -> None:
     assert held_out(robust, truth) < 1.1 * held_out(plain, truth)
 
 
-@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize("size", [1e3, 1e12])
 @pytest.mark.parametrize("data", ["FJ", "F"])
 def test_a_wild_value_does_not_pass_unnoticed(size: float, data: str) -> None:
     """Although the whole fit is spoiled by it."""
@@ -170,10 +170,11 @@ def test_the_regressor_warns_in_its_own_words() -> None:
     problem, _ = draw(0)
     F = np.array(problem.F)
     F[[90, 20]] += 1e5
-    regressor = ub.DecouplingRegressor(rank=3, starts=2, random_state=0)
+    quick: dict[str, Any] = {"rank": 3, "basis": ub.BSpline(8), "starts": 2, "random_state": 0}
+    regressor = ub.DecouplingRegressor(**quick)
     with pytest.warns(UserWarning, match=r"Wild values in y: .*samples (90, 20|20, 90),.*loss=\"huber\"\.$"):
         regressor.fit(problem.X, F, jac=problem.J)
-    robust = ub.DecouplingRegressor(rank=3, starts=2, loss="huber", random_state=0).fit(problem.X, F, jac=problem.J)
+    robust = ub.DecouplingRegressor(**quick, loss="huber").fit(problem.X, F, jac=problem.J)
     assert re.search(r"\(samples (90, 20|20, 90),", robust.fit_.notes[0])
 
 
@@ -185,7 +186,8 @@ def test_memory_maps_and_dask_arrays_get_the_same_weights(tmp_path: Path) -> Non
         np.save(tmp_path / f"{name}.npy", array)
     mapped = ub.Problem(**{name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XFJ"})
     lazy = ub.Problem(**{name: da.from_array(array, chunks=(40, *array.shape[1:])) for name, array in arrays.items()})
-    quick: dict[str, Any] = {"method": short(ub.methods.default(), 30), "starts": 2, "rng": 0}
+    few = ub.methods.default(max_sweeps=4, max_steps=4)
+    quick: dict[str, Any] = {"method": few, "basis": ub.BSpline(8), "starts": 2, "rng": 0}
     expected, truth = ub.decouple(problem, 3, loss="huber", **quick), draw(0)[1]
     for elsewhere in (mapped, lazy):
         assert np.allclose(screen(elsewhere), screen(problem))
@@ -222,7 +224,13 @@ def test_the_largest_sizes_of_blocks_are_those_of_all() -> None:
     assert added.count == 500
 
 
-SETTINGS: dict[str, Any] = {"method": short(ub.methods.default()), "starts": 2, "rng": 0, "loss": "huber"}
+SETTINGS: dict[str, Any] = {
+    "method": short(ub.methods.default()),
+    "basis": ub.SmoothingSpline(df=10),
+    "starts": 2,
+    "rng": 0,
+    "loss": "huber",
+}
 
 
 def fit_with_checkpoint(problem: ub.Problem, path: Path, callback: Any) -> ub.Fit:

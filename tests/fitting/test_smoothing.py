@@ -212,7 +212,7 @@ def test_noise_and_freedom_are_found(noise: float, draws: int) -> None:
     assert 15.0 < np.median(used) < 60.0  # of 87 unknowns that splines of 28 degrees of freedom have
 
 
-@few_or_many(2, 4)
+@few_or_many(1, 4)
 @pytest.mark.parametrize("more", [1, 3])
 def test_superfluous_branches_vanish_and_are_told(more: int, draws: int) -> None:
     ratios = []

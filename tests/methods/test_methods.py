@@ -259,8 +259,8 @@ def test_formulas_survive_points_that_coincide() -> None:
 @pytest.mark.parametrize(
     ("method", "draws", "least"),
     [
-        pytest.param(ub.methods.dreesen2015(), 3, 3, id="dreesen2015"),
-        pytest.param(ub.methods.hollander2017(), 3, 3, id="hollander2017"),
+        pytest.param(ub.methods.dreesen2015(), 2, 2, id="dreesen2015"),
+        pytest.param(ub.methods.hollander2017(), 2, 2, id="hollander2017"),
         pytest.param(ub.methods.decuyper2022(max_sweeps=8), 5, 3, id="decuyper2022"),
     ],
 )

@@ -15,7 +15,7 @@ from unbraid.report.steps import next_steps
 from unbraid.report.subject import Subject
 from unbraid.report.trust import residual_words, starts_answer
 
-pytestmark = pytest.mark.usefixtures("no_formulas")
+pytestmark = pytest.mark.usefixtures("no_formulas", "no_layout")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from unbraid.report.subject import Subject
 from unbraid.report.svg import tidy_tag
 from unbraid.report.verdict import verdict
 
-pytestmark = pytest.mark.usefixtures("no_formulas")
+pytestmark = pytest.mark.usefixtures("no_formulas", "no_layout")
 
 
 def test_tags_are_closed_and_ids_are_unique(page: str) -> None:

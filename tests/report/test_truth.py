@@ -21,7 +21,7 @@ from unbraid.report.verdict import badges, grade, verdict
 from unbraid.report.words import share_of, short_share
 from unbraid.results.wild import WILD
 
-pytestmark = pytest.mark.usefixtures("no_formulas")
+pytestmark = pytest.mark.usefixtures("no_formulas", "no_layout")
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def test_the_result_does_not_depend_on_jobs(basis: ub.BSpline | None) -> None:
 @pytest.mark.parametrize("basis", [None, ub.BSpline(8)])
 def test_a_rank_that_is_found_does_not_depend_on_jobs(basis: ub.BSpline | None) -> None:
     problem = with_noise(ub.datasets.random_system(2, 3, 2, 80, rng=0)[0], 0.02, np.random.default_rng(0))
-    fits = [ub.decouple(problem, "auto", basis=basis, starts=4, rng=0, jobs=jobs) for jobs in (1, 3)]
+    fits = [ub.decouple(problem, "auto", basis=basis, starts=3, rng=0, jobs=jobs) for jobs in (1, 3)]
     assert fits[0].model.rank == 2
     assert same(*fits)
 
@@ -164,7 +164,7 @@ def test_values_alone_do_not_depend_on_jobs() -> None:
 
 
 def test_a_selection_does_not_depend_on_jobs() -> None:
-    one, other = (ub.select(no_system(), range(1, 4), starts=3, rng=0, jobs=jobs) for jobs in (1, 2))
+    one, other = (ub.select(no_system(), range(1, 3), starts=2, rng=0, jobs=jobs) for jobs in (1, 2))
     assert [row.error for row in one.rows] == [row.error for row in other.rows]
     assert one.reason == other.reason
 

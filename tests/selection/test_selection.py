@@ -23,7 +23,7 @@ def noisy_problem() -> ub.Problem:
 
 @pytest.fixture(scope="module")
 def selection(noisy_problem: ub.Problem) -> ub.Selection:
-    return ub.select(noisy_problem, rng=0, starts=4)
+    return ub.select(noisy_problem, rng=0, starts=2)
 
 
 def same(one: ub.Selection, other: ub.Selection) -> bool:
@@ -48,11 +48,11 @@ def test_the_true_rank_is_found_in_noise(selection: ub.Selection) -> None:
 def test_the_same_seed_gives_the_same_selection_whatever_the_jobs(
     noisy_problem: ub.Problem, selection: ub.Selection
 ) -> None:
-    assert same(selection, ub.select(noisy_problem, rng=np.random.default_rng(0), starts=4, jobs=2))
+    assert same(selection, ub.select(noisy_problem, rng=np.random.default_rng(0), starts=2, jobs=2))
 
 
 def test_the_fit_has_the_recommended_settings_and_the_reason(selection: ub.Selection) -> None:
-    fit = selection.fit(starts=4, rng=0)
+    fit = selection.fit(starts=2, rng=0)
     assert fit.model.rank == 2
     assert fit.notes[0] == selection.reason
 
@@ -71,7 +71,7 @@ def test_coupling_is_chosen_among_those_given(noisy_problem: ub.Problem) -> None
 
 def test_constraints_and_methods_of_papers_can_be_selected_with() -> None:
     problem, _ = ub.datasets.monotone(S=60, rng=2)
-    found = ub.select(problem, ranks=[2, 3], basis=ub.BSpline(8), constraint=ub.Increasing(), starts=2, rng=0)
+    found = ub.select(problem, ranks=[2, 3], basis=ub.BSpline(6), constraint=ub.Increasing(), starts=2, rng=0)
     assert found.recommended.rank == 3
     assert all(branch.certified(ub.Increasing()) for branch in found.chosen.fit.model.branches)
     method = ub.methods.dejonghe2025(max_sweeps=40)

@@ -34,10 +34,11 @@ PATCHED = f"from unbraid.cli import app, reproduce; reproduce.QUICK_TRIG_DFS = {
 
 @pytest.fixture(autouse=True, scope="module")
 def few_dfs() -> Iterator[None]:
-    """A quarter of the cells, and a third of those of the monotone experiment: the claims need no more."""
+    """A quarter of the cells, a third of those of the monotone experiment, and no layout: the claims need no more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbraid.cli.reproduce.QUICK_TRIG_DFS", DFS)
         patch.setattr("unbraid.cli.reproduce.QUICK_MONOTONE_DFS", (8,))
+        patch.setattr("unbraid.studies.tables.settle_layout", lambda figure: figure.set_layout_engine("none"))
         yield
 
 

@@ -82,7 +82,7 @@ def decouple(
     Examples
     --------
     >>> import numpy as np, unbraid as ub
-    >>> record, truth = ub.dynamics.systems.duffing(T=1000, rng=0)
+    >>> record, truth = ub.dynamics.systems.duffing(T=400, rng=0)
     >>> f = lambda p: np.stack([-0.01 * p[:, 0] ** 3, -0.1 * p[:, 0] ** 3, 0.0 * p[:, 0]], axis=1)
     >>> fit = ub.dynamics.decouple(truth.A, truth.B, truth.C, truth.D, f, record, rank=1, basis=ub.Polynomial(3))
     >>> bool(fit.simulation_error.percent[0] < 1.1)

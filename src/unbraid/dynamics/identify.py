@@ -83,7 +83,7 @@ def state_space(
     Examples
     --------
     >>> import unbraid as ub
-    >>> record, truth = ub.dynamics.systems.duffing(T=1000, rng=0)
+    >>> record, truth = ub.dynamics.systems.duffing(T=400, rng=0)
     >>> fit = ub.dynamics.state_space(record, order=2, rank=1)
     >>> bool(fit.simulation_error.percent[0] < 1.1), fit.model.A.shape
     (True, (2, 2))
