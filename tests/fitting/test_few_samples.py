@@ -26,7 +26,7 @@ def error_on_lines(predict: object) -> float:
     return 100.0 * float(np.sqrt(np.mean((np.ravel(predict(X)) - truth) ** 2)) / truth.std())
 
 
-@few_or_many(2, 10)
+@few_or_many(3, 10)
 def test_small_noisy_tables_are_no_worse_than_lines(draws: int) -> None:
     """A curve through all of 20 to 30 rows, along any direction, is no exact fit; nor do curves collapse."""
     ratios, ranks = [], []
