@@ -108,12 +108,14 @@ class Place:
         some = looked_at(around)
         tangent, one = some.tangent, some.tangent.moves[k]
         branch, u = tangent.model.branches[one.branch], some.problem.X @ tangent.model.W0[one.branch]
-        by_value, by_slope, A, left = in_fewer_rows(*effects(some, k), *some.rows())
+        residual = some.residuals()
+        by_value, by_slope, A, left = in_fewer_rows(*effects(some, k, some.scales(residual)), *some.rows())
         roots, offsets = penalties(some, k)
-        others = np.delete(np.concatenate([A, roots]), np.r_[tangent.parts(k)[2]], axis=1)
+        own = tangent.parts(k)[2]
+        others = np.delete(np.concatenate([A, roots]), np.r_[own], axis=1)
         rows = Rows(by_value, by_slope, orthonormal(others))
         rest = rows.without(np.concatenate([left, offsets]))
-        own, numbers = tangent.parts(k)[2], int(np.count_nonzero(~np.isnan(some.residuals())))
+        numbers = int(np.count_nonzero(~np.isnan(residual)))
         target = rest + rows(branch(u), branch.derivative(u))
         return cls(
             u=u,
@@ -209,12 +211,10 @@ def looked_at(around: Neighbourhood) -> Neighbourhood:
     return around.thinned(most)
 
 
-def effects(around: Neighbourhood, k: int) -> tuple[Array, Array]:
-    """What a value and a slope of a function in place of the k-th moving branch add to weighted rows: (S, q) each."""
+def effects(around: Neighbourhood, k: int, scale: Array) -> tuple[Array, Array]:
+    """What a value and a slope of a function in place of the k-th moving branch add to rows of a scale: (S, q) each."""
     problem, one = around.problem, around.tangent.moves[k]
     w1, w0, n = around.tangent.model.W1[:, one.branch], around.tangent.model.W0[one.branch], problem.n
-    scale = np.sqrt(around.sample_weights)[:, None] * around.row_scales
-    scale = np.where(np.isnan(around.residuals()), 0.0, scale)
     by_value, by_slope = np.zeros_like(scale), np.zeros_like(scale)
     if problem.F is not None:
         by_value[:, :n] = w1

@@ -133,6 +133,11 @@ class Neighbourhood:
             parts.append((self.problem.J[which] - model.jacobian(X)).reshape(len(X), -1))
         return np.concatenate(parts, axis=1)
 
+    def scales(self, residual: Array, which: IndexArray | slice = slice(None)) -> Array:
+        """What the rows of some samples are multiplied by, zero where residuals (S, q) are not known: (S, q)."""
+        scale = np.sqrt(self.sample_weights[which])[:, None] * self.row_scales
+        return np.where(np.isnan(residual), 0.0, scale)
+
     def rows(self, which: IndexArray | slice = slice(None)) -> Rows:
         """The weighted rows of some samples."""
         X, parts = self.problem.X[which], []
@@ -142,8 +147,7 @@ class Neighbourhood:
         if self.problem.J is not None:
             parts.append(self.tangent.slopes(X, at).reshape(len(X), -1, self.tangent.size))
         residual = self.residuals(which)
-        scale = np.sqrt(self.sample_weights[which])[:, None] * self.row_scales
-        scale = np.where(np.isnan(residual), 0.0, scale)
+        scale = self.scales(residual, which)
         A = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         A *= scale[..., None]
         return Rows(A, np.where(np.isnan(residual), 0.0, residual) * scale)

@@ -258,9 +258,8 @@ class Compression:
         )
         self.losses += losses
         gained = min(losses) < losses[0]
-        self.notes = tuple(note for note in self.notes if note != GAINED_NOTHING) + (
-            () if gained else (GAINED_NOTHING,)
-        )
+        others = tuple(note for note in self.notes if note != GAINED_NOTHING)
+        self.notes = others if gained else (*others, GAINED_NOTHING)
         return self
 
     def _of_whole(self, held: Sequence[Examples]) -> Comparison:

@@ -198,8 +198,6 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
 
 def as_batch(given: Any) -> Examples:
     """A batch x, or (x, y), of a loader."""
-    if isinstance(given, Examples):
-        return given
     several = isinstance(given, list | tuple)
     y = given[1] if several and len(given) > 1 else None
     return Examples(as_tensor(given[0] if several else given, "Inputs"), None if y is None else as_labels(y))
@@ -216,7 +214,7 @@ def as_pair(data: object) -> tuple[Any, Any] | None:
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     if not isinstance(X, np.ndarray | torch.Tensor):
         return None
-    X, y = torch.as_tensor(X), None if y is None else as_labels(y if isinstance(y, torch.Tensor) else np.asarray(y))
+    X, y = as_tensor(X, "Inputs"), None if y is None else as_labels(y if isinstance(y, torch.Tensor) else np.asarray(y))
     if y is not None and len(y) != len(X):
         raise DataError(f"X and y must have one row a sample each, got {len(X)} and {len(y)}.")
     return X, y
