@@ -119,7 +119,7 @@ def test_the_paper_layout_gives_the_same_model(folder: Path) -> None:
 
 @pytest.mark.parametrize("shape", [ub.NonNegative(), ub.Increasing(), ub.Decreasing(), ub.Convex(), ub.Concave()])
 def test_shapes_are_certified_and_inspect_says_so(folder: Path, shape: Any) -> None:
-    assert fit(f"--{shape.means} --df 6 -o model.npz").exit_code == 0
+    assert fit(f"--{shape.means} -o model.npz").exit_code == 0
     model = ub.DecoupledModel.load("model.npz")
     assert all(branch.certified(shape) for branch in model.branches)
     carrying = np.any(model.W1 != 0.0, axis=0)

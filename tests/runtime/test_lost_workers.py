@@ -143,7 +143,7 @@ def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.Mon
             workers.each(time.sleep, [()], lambda k, result: None, shared=Shared("nobody"))
 
 
-@pytest.mark.parametrize("before", [0.02, 0.0, -0.005], ids="{:g} s before".format)
+@pytest.mark.parametrize("before", [0.02, 0.005, 0.0, -0.005, -0.02], ids="{:g} s before".format)
 def test_a_worker_killed_while_samples_are_sent_to_it_is_not_waited_for(
     problem: ub.Problem, fit: ub.Fit, client: distributed.Client, before: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
