@@ -192,7 +192,10 @@ def measured_pair(case: str, other: Path, seed: int, jobs: str, patience: float 
     """The same fit by the other version and by this one; the other is ended where it takes more patience than given."""
     now = measured_in(Path(__file__).parent.parent / "src", case, seed, jobs)
     before = measured_in(other / "src", case, seed, jobs, None if patience is None else patience * now["seconds"])
-    told = [f"{one['seconds']:.1f} s{' (cut)' if one['cut'] else ''}, {one['error']:.4g} %" for one in (before, now)]
+    told = [
+        f"{one['seconds']:.1f} s{' (cut)' if one['cut'] else ''}, {one['found']:.4g}, {one['error']:.4g} %"
+        for one in (before, now)
+    ]
     print(f"  {case}, seed {seed}: {told[0]}; now {told[1]}", file=sys.stderr, flush=True)
     return [before, now]
 
