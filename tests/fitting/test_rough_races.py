@@ -14,7 +14,7 @@ from draws import few_or_many
 from unbraid.fitting import smoothing
 from unbraid.fitting.case import Case
 from unbraid.fitting.fit_rank import Setup
-from unbraid.fitting.polish import ContinueBest, measure_run
+from unbraid.fitting.polish import ContinueBest, measure_run, on_fresh_knots
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
@@ -104,3 +104,16 @@ def test_the_winner_of_a_rough_race_that_another_start_agrees_with_does_not_go_o
         assert further(session, met) is met
         alone = further(session, replace(found, runs=(best, replace(twin, finished=False))))
     assert alone.best.objective < best.objective
+
+
+@pytest.mark.parametrize("size", [1e200, np.inf, np.nan])
+def test_a_start_that_has_lost_its_way_is_measured_as_infinitely_bad(size: float) -> None:
+    problem = noisy(0)
+    setup = Setup.of(Case.of(problem, Request(rank=3, starts=2).for_problem(problem)))
+    with Session.open(NOTHING_KEPT, 0) as session:
+        *stages, further = setup.stages(session)[:4]
+        assert isinstance(further, ContinueBest)
+        best = session.run_all(stages).best
+        lost = replace(best, best=replace(best.best, a=size * best.best.a))
+        assert measure_run(further.solver, lost).objective == np.inf
+        assert not on_fresh_knots(further.solver, lost).objective < best.objective
