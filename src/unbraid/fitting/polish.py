@@ -212,7 +212,6 @@ def polish_batch(
     return [settled[k] if k in settled else behind(on_fresh_knots(solver, run), least) for k, run in enumerate(runs)]
 
 
-@np.errstate(all="ignore")
 def on_fresh_knots(solver: GaussNewton, run: Run) -> Run:
     """A run measured on knots that are placed on its last directions, so that runs can be compared."""
     return measure_run(solver, replace(run, best=solver.placed_anew(run.best)))
@@ -270,10 +269,8 @@ def measure_anew(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
 
 
 def measure_run(solver: GaussNewton, run: Run) -> Run:
-    """A run with the objective that it has on the solver's samples; infinite where that is not finite."""
-    with np.errstate(all="ignore"):
-        objective = float(solver.objective(run.best)[0])
-    return replace(run, objective=objective if np.isfinite(objective) else np.inf)
+    """A run with the objective that it has on the solver's samples."""
+    return replace(run, objective=float(solver.objective(run.best)[0]))
 
 
 @dataclass(frozen=True)

@@ -224,8 +224,9 @@ class GaussNewton:
         W0 *= np.divide(before, length, where=length > 0.0, out=np.ones_like(length))[..., None]
         return Iterates(W0, it.W1 + delta[..., :n].mT, it.placement, a), promised
 
+    @np.errstate(all="ignore")
     def placed_anew(self, iterates: Iterates) -> Iterates:
-        """Unit rows of W0, branches of unit slope, and knots placed on today's u."""
+        """Unit rows of W0, branches of unit slope, and knots placed on today's u; not finite where these are lost."""
         r = iterates.W0.shape[1]
         length = row_lengths(iterates.W0)
         length = np.where(length > 0.0, length, 1.0)
