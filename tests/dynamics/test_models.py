@@ -14,7 +14,8 @@ from scipy import signal
 import unbraid as ub
 from dynamic_models import MODELS, inputs_of, random_narx, random_state_space, system, without_branches
 from exported_models import difference
-from unbraid.dynamics import DivergenceWarning, DynamicModel, NarxModel, SimulationStatus, StateSpaceModel
+from unbraid.dynamics import DivergenceWarning, DynamicModel, NarxModel, Record, SimulationStatus, StateSpaceModel
+from unbraid.dynamics.fit import runs_on
 from unbraid.dynamics.models.trajectory import WILD
 from unbraid.errors import DataError, UnbraidError
 from unbraid.kernels.arrays import Array
@@ -182,14 +183,26 @@ def test_first_outputs_give_the_initial_state(name: str) -> None:
     assert difference(done.states[:1], states[:1]) <= 1e-6
 
 
-def test_gaps_in_first_outputs_are_left_out() -> None:
+def test_gaps_in_the_first_outputs_of_a_record_are_left_out() -> None:
     u, model = system("two_by_two", 300)
     _, y = plain_state_space(model, u, np.array([0.3, -0.5, 0.2]))
-    start = y[:40].copy()
-    start[3:9, 0] = start[20:30] = np.nan
-    assert difference(model.run(u, y_start=start).y, y) <= 1e-8
-    start[:, 1] = np.nan
-    assert np.isfinite(model.run(u, y_start=start).y).all()
+    gappy = y.copy()
+    gappy[3:9, 0] = gappy[20:30] = np.nan
+    [run] = runs_on(model, Record(u, gappy), first=40)
+    assert difference(run.simulation.y, y) <= 1e-8
+    gappy[:40, 1] = np.nan
+    [run] = runs_on(model, Record(u, gappy), first=40)
+    assert np.isfinite(run.simulation.y).all()
+
+
+@pytest.mark.parametrize("narx", [False, True], ids=["state_space", "narx"])
+@pytest.mark.parametrize("size", [1e9, 1e200, 1e308])
+def test_first_outputs_far_outside_are_lost_as_inputs_far_outside_are(narx: bool, size: float) -> None:
+    model, u = runaway(narx), np.full(60, 0.01)
+    assert model.run(size * u).diverged_at in (0, 1, 2)
+    done = model.run(u, y_start=np.full(5, size))
+    assert done.status is SimulationStatus.DIVERGED
+    assert np.isnan(done.y[2:]).all()
 
 
 def test_a_narx_model_goes_on_from_its_first_outputs() -> None:
@@ -208,21 +221,53 @@ def test_a_narx_model_goes_on_from_its_first_outputs() -> None:
 def test_a_narx_model_predicts_from_measured_outputs(lags: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     model = random_narx(*lags)
     u, y = random_inputs(150, 2), random_inputs(150, 2, seed=4)
-    assert difference(model.predict(u, y), plain_narx(model, u, y[: model.lead], y)) <= TOLERANCE
+    assert difference(model.predict(u, y), narx_ahead(model, u, y)) <= TOLERANCE
     y[30:40, 0] = y[60:75] = y[100, 1] = np.nan
     found = model.predict(u, y)
     assert np.isfinite(found).all()
-    assert difference(found, plain_narx(model, u, y[: model.lead], y)) <= TOLERANCE
+    assert difference(found, narx_ahead(model, u, y)) <= TOLERANCE
+
+
+def narx_ahead(model: NarxModel, u: Array, y: Array) -> Array:
+    """One step ahead, the system being at rest before the record."""
+    lead, before = model.lead, np.tile(model.past_at_rest()[-1], (model.lead, 1))
+    longer, known = np.concatenate([np.zeros((lead, model.nu)), u]), np.concatenate([before, y])
+    return plain_narx(model, longer, before, known)[lead:]
 
 
 def test_a_narx_model_predicts_where_the_beginning_or_an_output_is_not_known() -> None:
     model = random_narx()
     u, y = random_inputs(60, 2), random_inputs(60, 2, seed=4)
     y[:2] = np.nan
-    assert np.isfinite(model.predict(u, y)[model.lead :]).all()
+    assert np.isfinite(model.predict(u, y)).all()
     y[:, 0] = np.nan
-    assert np.isfinite(model.predict(u, y)[model.lead :]).all()
+    assert np.isfinite(model.predict(u, y)).all()
     assert model.predict(u[:2], y[:2]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["duffing", "with a gain", "narx"])
+def test_a_prediction_knows_no_output_of_its_moment_or_later(name: str) -> None:
+    """Nor inputs that are still to come."""
+    model = {"duffing": system("duffing", 20)[1], "with a gain": random_state_space(gain=0.1), "narx": random_narx()}[name]
+    u, y = random_inputs(120, model.nu), random_inputs(120, model.ny, seed=4)
+    y[7:9, 0] = np.nan
+    before = model.predict(u, y)
+    for t in (0, 1, 2, 9, 30, 49, 50, 70):
+        later, other = u.copy(), y.copy()
+        other[t:] += 1.0
+        later[t + 1 :] -= 1.0
+        found = model.predict(later, other)
+        np.testing.assert_allclose(found[: t + 1], before[: t + 1], rtol=1e-9, atol=1e-9)
+        assert difference(model.predict(u[: t + 2], y[: t + 2]), before[: t + 2]) <= 1e-9
+
+
+def test_predictions_soon_know_the_state_at_the_beginning() -> None:
+    """Also without a gain: all outputs until then tell it."""
+    u, model = system("two_by_two", 100)
+    _, y = plain_state_space(model, u, np.array([1.0, -1.0, 1.0]))
+    off = np.abs(model.predict(u, y) - y).max(axis=1)
+    assert off[0] > 0.1
+    assert off[8:].max() < 1e-6
 
 
 @pytest.mark.parametrize("name", ["duffing", "two_by_two"])
@@ -231,10 +276,10 @@ def test_without_a_gain_predictions_are_simulations(name: str) -> None:
     assert not model.K.any()
     x = 0.5 * np.random.default_rng(1).standard_normal(model.order)
     _, y = plain_state_space(model, u, x)
-    assert difference(model.predict(u, y), y) <= 1e-8
+    assert difference(model.predict(u, y)[50:], y[50:]) <= 1e-8
     with_gaps = y.copy()
     with_gaps[5:15] = with_gaps[200:] = np.nan
-    assert difference(model.predict(u, with_gaps), y) <= 1e-8
+    assert difference(model.predict(u, with_gaps)[50:], y[50:]) <= 1e-8
 
 
 def test_with_a_gain_states_are_corrected_where_something_was_measured() -> None:
@@ -244,7 +289,7 @@ def test_with_a_gain_states_are_corrected_where_something_was_measured() -> None
     y = np.where(np.arange(200)[:, None] < 60, y, y + 0.3 * random_inputs(200, 2, seed=5))  # at rest before
     y[100:110, 1] = y[120:130] = np.nan
     _, expected = plain_state_space(model, u, model.rest, y)
-    assert difference(model.predict(u, y), expected) <= 1e-8
+    assert difference(model.predict(u, y)[50:], expected[50:]) <= 1e-8
 
 
 # About a point
@@ -307,6 +352,8 @@ u_and_y = (np.ones((20, 2)), np.ones((20, 2)))
         (lambda m: m.simulate([["a", "b"]] * 3), "u must be an array of real numbers"),
         (lambda m: m.simulate(u_and_y[0], np.ones((20, 3))), "y_start must be (T, 2), got shape (20, 3)."),
         (lambda m: m.simulate(u_and_y[0], np.ones((30, 2))), "y_start has 30 samples, more than u, which has 20."),
+        (lambda m: m.simulate(u_and_y[0], np.full((20, 2), np.nan)), "y_start has 40 entries that are NaN or infinite"),
+        (lambda m: m.run(u_and_y[0], [[1.0, np.nan]] * 5), "first at y_start[0, 1]: give the outputs before the first gap"),
         (lambda m: m.predict(u_and_y[0], np.ones((19, 2))), "u and y must be of the same length, got 20 and 19."),
         (lambda m: m.predict(u_and_y[0], np.ones((20, 1))), "y must be (T, 2), got shape (20, 1)."),
         (lambda m: m.predict(u_and_y[0], np.full((20, 2), np.inf)), "put NaN where an output is not known"),
@@ -403,6 +450,6 @@ def test_first_outputs_that_tell_nothing_of_the_state_leave_it_where_it_was_gues
     u = random_inputs(120, 1)
     y = model.simulate(u)
     y[:60] = np.nan
-    states = model.run(u, y[:70]).states
+    states = model.begun(u, y[:70]).states
     assert states is not None
     assert np.abs(states).max() < 100.0

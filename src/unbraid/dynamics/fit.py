@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import known_means
+from unbraid.dynamics.models.initial import first_outputs, known_means
 from unbraid.dynamics.record import Record, as_records
-from unbraid.errors import DataError
+from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
 from unbraid.results.worth.held_out import percents
@@ -20,9 +20,6 @@ from unbraid.runtime.files import StrPath
 if TYPE_CHECKING:
     from unbraid.bases import Basis
     from unbraid.bases.constraints import Constraint
-
-FIRST = 50
-"""So many outputs at the beginning of a new record set the initial state, and do not count; at most a tenth of it."""
 
 
 class Run(NamedTuple):
@@ -191,6 +188,8 @@ def runs_on(
     model: DynamicModel, records: Record | list[Record] | tuple[Record, ...], first: int | None = None
 ) -> list[Run]:
     """Simulations of records, the first outputs of which set the initial state and do not count; see `error_on`."""
+    if first is not None:
+        check_whole("first", first, 0)
     runs = []
     for record in as_records(records):
         if not np.isclose(record.dt, model.dt, rtol=1e-3):
@@ -198,9 +197,12 @@ def runs_on(
                 f"The record has a sampling time of {record.dt:.6g}, and the model one of {model.dt:.6g}: resample the "
                 "record, or say what its dt is."
             )
-        count = min(FIRST, max(len(record) // 10, 1)) if first is None else first
+        count = max(first_outputs(len(record)), model.lead) if first is None else first
+        if count >= len(record):
+            what = f"first={count}" if first is not None else f"{count} outputs are needed before the first"
+            raise SettingError(f"{what}, but the record has only {len(record)} samples: some of them must count.")
         start = record.y[:count] if count else None
-        runs.append(Run(record, model.run(record.u, start), max(count, record.burn_in)))
+        runs.append(Run(record, model.begun(record.u, start), max(count, record.burn_in)))
     return runs
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.record import Record
-from unbraid.errors import as_generator
+from unbraid.errors import as_generator, check_number, check_whole
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FunctionBranch
 from unbraid.results.model import DecoupledModel
@@ -119,6 +119,7 @@ def observed(
     truth: StateSpaceModel, u: Array, noise: float, rng: np.random.Generator
 ) -> tuple[Record, StateSpaceModel]:
     """A record of a model under u (T, nu), with noise of that share of each output's standard deviation."""
+    check_number("noise", noise, 0.0)
     y = truth.simulate(u)
     y = y + noise * y.std(axis=0) * rng.standard_normal(y.shape)
     return Record(u, y, truth.dt), truth
@@ -126,6 +127,7 @@ def observed(
 
 def low_pass(rng: np.random.Generator, T: int, count: int, band: float) -> Array:
     """Random signals (T, count) of standard deviation one, with frequencies up to a share of the highest there is."""
+    check_whole("T", T, 2)
     spectrum = np.fft.rfft(rng.standard_normal((T, count)), axis=0)
     spectrum[max(int(band * len(spectrum)) + 1, 2) :] = 0.0
     signal = np.fft.irfft(spectrum, T, axis=0)

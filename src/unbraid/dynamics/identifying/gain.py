@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.dynamics.models.function import ObserverFunction, Outputs
-from unbraid.dynamics.models.initial import find_past
+from unbraid.dynamics.models.initial import FIRST, find_past
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
-from unbraid.dynamics.models.state_space import FIRST, StateSpaceModel
+from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
 from unbraid.dynamics.record import Record
 from unbraid.kernels.arrays import Array
@@ -43,14 +43,12 @@ def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
 
 
 def cut(model: StateSpaceModel, records: Sequence[Record]) -> list[tuple[Array, Array]]:
-    """The beginnings of records, [u; y] (T, nu + ny), of so many samples in all, and initial states."""
+    """The beginnings of what counts of records, [u; y] (T, nu + ny), of so many samples in all, and initial states."""
     each = MOST // len(records)
     parts = []
     for record in records:
-        u, y = record.u[:each], record.y[:each].copy()
-        y[: record.burn_in] = np.nan
-        known = y[: record.burn_in + FIRST]
-        parts.append((np.concatenate([u, y], axis=1), find_past(model, u[: len(known)], known)))
+        u, y = (signal[record.burn_in :][:each] for signal in (record.u, record.y))
+        parts.append((np.concatenate([u, y], axis=1), find_past(model, u[:FIRST], y[:FIRST])))
     return parts
 
 

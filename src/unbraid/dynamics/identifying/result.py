@@ -12,6 +12,7 @@ from unbraid.dynamics.fit import DynamicFit, RecordError, error_of, simulation_e
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
+from unbraid.dynamics.models.initial import first_outputs
 from unbraid.dynamics.record import Record, noise_between_periods
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
@@ -31,6 +32,7 @@ class Finished(NamedTuple):
 def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str, ...]) -> DynamicFit:
     """The fit of models that were found, with their errors on all records; how it came about is still to come."""
     skips = [max(record.burn_in, found.model.lead) for record in data.records]
+    starts = [max(skip, first_outputs(len(record))) for skip, record in zip(skips, data.records, strict=True)]
     runs = simulations(data, found.model, found.pasts)
     lines = simulations(data, found.linear, found.linear_pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
@@ -38,7 +40,7 @@ def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str,
     return DynamicFit(
         found.model,
         error,
-        prediction_error(found.model, data.records, [max(skip, 1) for skip in skips]),
+        prediction_error(found.model, data.records, starts),
         simulation_error(list(zip(data.records, lines, skips, strict=True))),
         tuple(data.records),
         tuple(runs),

@@ -172,6 +172,13 @@ class DynamicModel(ABC):
 
     def run(self, u: npt.ArrayLike, y_start: npt.ArrayLike | None = None) -> Simulation:
         """Simulate, and say how that went: like `simulate`, which gives the outputs alone."""
+        if y_start is not None:
+            advice = "give the outputs before the first gap; `fit.error_on(record)` leaves gaps out"
+            check_finite("y_start", self.outputs("y_start", y_start), advice)
+        return self.begun(u, y_start)
+
+    def begun(self, u: npt.ArrayLike, y_start: npt.ArrayLike | None) -> Simulation:
+        """The simulation from rest or from first outputs, which may have gaps, as those of a record may."""
         inputs = self.inputs(u)
         lead, T = self.lead, len(inputs)
         if y_start is None:
@@ -226,7 +233,7 @@ class DynamicModel(ABC):
         u
             The inputs.
         y_start
-            The first measured outputs (some, ny), from which the initial state is found; None: at rest.
+            The first measured outputs (some, ny), all known, from which the initial state is found; None: at rest.
 
         Returns
         -------
@@ -244,7 +251,8 @@ class DynamicModel(ABC):
     def predict(self, u: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         """One step ahead: the outputs (T, ny) that are expected at each moment, given u up to it and y before it.
 
-        Gaps in y, NaN, are bridged by what was predicted there.
+        Gaps in y, NaN, are bridged by what was predicted there. The system is at rest before the record, so that the
+        first predictions are rough: all outputs until then are to tell its state.
         """
         inputs, outputs = self.inputs(u), self.outputs("y", y)
         if len(inputs) != len(outputs):

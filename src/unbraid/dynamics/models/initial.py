@@ -17,13 +17,22 @@ if TYPE_CHECKING:
 
 STEPS, HALVINGS = 20, 8
 """Gauss–Newton steps on a past, and halvings of one."""
+FIRST = 50
+"""So many outputs at the beginning of a record set its initial state, and do not count; at most a tenth of it."""
 
 
+def first_outputs(length: int) -> int:
+    """How many outputs at the beginning of a record of that length set its initial state."""
+    return min(FIRST, max(length // 10, 1))
+
+
+@np.errstate(all="ignore")  # what overflows is no past
 def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
     """The past (longest, q) from which a model follows the first outputs y (some, ny) best, under u (some, nu).
 
     Least squares by Gauss–Newton from a guess. What the outputs hardly tell of stays near the guess: errors of the
-    outputs count in units of the model's own error, departures from the guess in the spread of what is fed back.
+    outputs count in units of the model's own error, departures from the guess in the spread of what is fed back. The
+    past is NaN, and simulations from it are lost, where those from all pasts on the way to these outputs are.
     """
     guess = model.past_guess(u, y)
     v, target = model.from_outside(u), y[model.lead :]
@@ -42,7 +51,7 @@ def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
                 break
             step = 0.5 * step
         else:
-            return past
+            return past if np.isfinite(lower) else np.full_like(past, np.nan)
         gained, past, error, there = error - lower, trial, lower, then
         if gained <= 1e-9 * error:
             return past

@@ -110,13 +110,13 @@ class NarxModel(DynamicModel):
             some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else known_means(y), some[t])
         return some[-self.feedback.longest :]
 
+    @np.errstate(all="ignore")
     def predicted(self, u: Array, y: Array) -> Array:
-        """One step ahead: f of measured outputs, and of predicted ones where there is a gap."""
-        lead, result = self.lead, np.full_like(y, np.nan)
-        filled = y.copy()
-        result[:lead] = y[:lead]
-        filled[:lead] = np.where(np.isnan(y[:lead]), known_means(y), y[:lead])
-        v = self.from_outside(u)
+        """One step ahead: f of measured outputs, of predicted ones where there is a gap, and of those at rest before."""
+        lead = self.lead
+        v = self.from_outside(np.concatenate([np.tile(self.rest_input, (lead, 1)), u]))
+        filled = np.concatenate([np.tile(self.past_at_rest()[-1], (lead, 1)), y])
+        result = np.full_like(filled, np.nan)
         ready = ~np.isnan(lagged(filled, self.output_lags, lead)).any(axis=1)
         phi = np.concatenate([lagged(filled, self.output_lags, lead), v], axis=1)
         result[lead:][ready] = self.function.values(phi[ready]).f
@@ -125,7 +125,7 @@ class NarxModel(DynamicModel):
             filled[before] = np.where(np.isnan(filled[before]), result[before], filled[before])
             past = filled[before].ravel()
             result[t] = self.function.values(np.concatenate([past, v[t - lead]])[None]).f[0]
-        return result
+        return result[lead:]
 
     def __repr__(self) -> str:
         branches = counted(self.rank, "branch", "branches")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from unbraid.data.checks import as_names, check_finite, counted, numbers, read_o
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction, ObserverFunction
-from unbraid.dynamics.models.initial import equilibrium
+from unbraid.dynamics.models.initial import FIRST, equilibrium, find_past
 from unbraid.dynamics.models.trajectory import follow
 from unbraid.dynamics.record import sampling_time
 from unbraid.errors import DataError, shown
@@ -145,14 +146,17 @@ class StateSpaceModel(DynamicModel):
         return np.concatenate([vector("x", x, self.rest), vector("u", u, self.rest_input)])
 
     def predicted(self, u: Array, y: Array) -> Array:
-        """One step ahead, with the state corrected by K (y - ŷ)."""
-        from unbraid.dynamics.models.initial import find_past
+        """One step ahead, with the state corrected by K (y - ŷ).
 
-        past = find_past(self, u[:FIRST], y[:FIRST])
-        observer = ObserverFunction(self.function, self.K)
-        done = follow(observer, self.feedback, np.concatenate([u, y], axis=1), past, self.spread)
-        result = np.full_like(y, np.nan)
-        result[: len(done.f)] = done.f[:, -self.ny :]
+        It begins at rest. After 1, 2, 4, … and `FIRST` outputs all that are known by then set the initial state anew.
+        """
+        observer, result = ObserverFunction(self.function, self.K), np.full_like(y, np.nan)
+        for begin, end in pairwise((0, *(2**k for k in range(FIRST.bit_length())), FIRST, max(len(u), FIRST + 1))):
+            if begin < len(u):
+                past = find_past(self, u[:begin], y[:begin]) if begin else self.past_at_rest()
+                signals = np.concatenate([u, y], axis=1)[:end]
+                found = follow(observer, self.feedback, signals, past, self.spread).f[begin:, -self.ny :]
+                result[begin : begin + len(found)] = found
         return result
 
     def linearised(self, x: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> tuple[Array, ...]:
@@ -187,8 +191,6 @@ PARTS = (
 """What a model is made of."""
 FAR = 5.0
 """Standard deviations of the states up to which an equilibrium is a sensible guess."""
-FIRST = 50
-"""Samples from which the initial state of a prediction is found."""
 
 
 def matrix(name: str, given: npt.ArrayLike) -> Array:

@@ -95,6 +95,7 @@ class Walk:
     f: Array
 
 
+@np.errstate(all="ignore")
 def follow(model: FedBack, feedback: Feedback, v: Array, past: Array, spread: Array) -> Walk:
     """The course of a model under v (T, p) from a past, up to where it is lost: a z beyond `WILD` times `spread` (q,).
 
