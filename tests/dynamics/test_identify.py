@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from dynamic_models import random_narx
 from simulated_candidates import duffing_records
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
+from unbraid.dynamics.fit import runs_on
 from unbraid.errors import UnbraidError
 from unbraid.results.branch import FittedBranch
 
@@ -294,6 +296,29 @@ def test_errors_on_other_records(narx: bool) -> None:
     assert several.samples == 450 + 270
     y = fit.model.simulate(fresh.u, fresh.y[:50])
     assert found.rmse[0] == pytest.approx(np.sqrt(np.mean((y - fresh.y)[50:] ** 2)))
+
+
+@pytest.mark.parametrize("first", [-1, True, 2.5, "a", np.nan, 500, 10**9])
+def test_a_count_of_first_outputs_that_leaves_nothing_is_refused(first: Any) -> None:
+    with pytest.raises(UnbraidError, match=r"first(=| must be a whole number of at least 0, got ).*\.$"):
+        duffing_fit().error_on(duffing(500, seed=77), first=first)
+
+
+def test_long_lags_have_as_many_first_outputs() -> None:
+    model = random_narx((0, 12), (1,), nu=1, ny=1)
+    fresh = Record(duffing(60).u, duffing(60).y, model.dt)
+    assert runs_on(model, fresh)[0].skip == 12
+    with pytest.raises(UnbraidError, match="12 outputs are needed before the first, but the record has only 12 samples"):
+        runs_on(model, fresh.take(slice(0, 12)))
+
+
+@both_kinds
+def test_prediction_errors_count_behind_what_sets_the_state(narx: bool) -> None:
+    fit = duffing_fit(narx)
+    [record] = fit.records
+    off = fit.model.predict(record.u, record.y) - record.y
+    assert fit.prediction_error.rmse[0] == pytest.approx(np.sqrt(np.mean(off[50:] ** 2)))
+    assert fit.prediction_error.samples == len(record) - 50
 
 
 def test_errors_inside_and_outside_the_range_seen_are_told_apart() -> None:

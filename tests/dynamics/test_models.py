@@ -331,6 +331,14 @@ def test_the_frequency_response_is_that_of_the_transfer_function() -> None:
             np.testing.assert_allclose(found[:, i, k], expected, rtol=1e-9)
 
 
+def test_a_frequency_response_is_infinite_at_a_pole_and_refuses_what_is_no_frequency() -> None:
+    integrator = StateSpaceModel([[1.0]], [[1.0]], [[1.0]], [[0.0]], without_branches(2, np.zeros(2)))
+    assert np.isinf(integrator.frequency_response([0.0, 0.25])[:, 0, 0]).tolist() == [True, False]
+    for wrong in (np.nan, np.inf, np.ones((2, 2)), "a"):
+        with pytest.raises(DataError, match="frequency"):
+            integrator.frequency_response(wrong)
+
+
 def test_poles_are_the_eigenvalues_and_complex() -> None:
     model = random_state_space()
     assert model.poles.dtype == np.complex128
@@ -384,6 +392,7 @@ def test_too_few_first_outputs_are_refused() -> None:
         ({"rest": [1.0]}, "rest must be (3,), got shape (1,)."),
         ({"spread": [1.0, 0.0, 1.0]}, "spread must be above 0, got 0 among others."),
         ({"noise": [1.0]}, "noise must be (2,), got shape (1,)."),
+        ({"noise": [1.0, -1.0]}, "noise must be at least 0, got -1 among others."),
         ({"rest_input": [np.inf, 0.0]}, "rest_input has 1 entry that is NaN or infinite"),
         ({"nonlinearity": NARX.nonlinearity}, "nonlinearity must be a DecoupledModel of [x; u] with 5 inputs and 5"),
         ({"nonlinearity": 3}, "got 3."),

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from draws import few_or_many
 from unbraid.dynamics import Record
-from unbraid.dynamics.record import as_records, noise_between_periods
+from unbraid.dynamics.record import as_records, noise_left, notes_on_periods
 from unbraid.errors import UnbraidError
 from unbraid.kernels.arrays import Array
 
@@ -82,9 +83,9 @@ def test_records_belong_to_one_system() -> None:
 
 def test_a_stretch_is_a_slice_of_consecutive_samples() -> None:
     record = Record(sine(), sine())
-    for wrong in (slice(0, 50, 2), slice(20, 10), slice(200, 300)):
+    for wrong in (slice(0, 50, 2), slice(20, 10), slice(200, 300), slice(0.5, 9), slice("a", None), 5, None):
         with pytest.raises(UnbraidError, match="consecutive samples"):
-            record.take(wrong)
+            record.take(wrong)  # type: ignore[arg-type]
 
 
 # What is taken
@@ -150,14 +151,66 @@ def test_periods_are_averaged_which_lowers_the_noise() -> None:
     assert np.std(used.y[:, 0] - y[:400]) == pytest.approx(0.1 / 4.0, rel=0.2)
 
 
-def test_what_differs_between_periods_is_the_noise() -> None:
+def test_what_differs_between_periods_is_the_noise_and_averages_have_less_of_it() -> None:
     rng = np.random.default_rng(0)
     u, y = periodic(100, 8, 0.3, rng)
-    noise = noise_between_periods(Record(u, np.column_stack([y, 10.0 * y]), period=100))
-    assert noise is not None
-    np.testing.assert_allclose(noise, [0.3, 3.0], rtol=0.1)
-    assert noise_between_periods(Record(u, y)) is None
-    assert noise_between_periods(Record(u[:150], y[:150], period=100)) is None
+    record = Record(u, np.column_stack([y, 10.0 * y]), period=100)
+    [used] = as_records(record)
+    assert noise_left([record]) == pytest.approx(np.array([0.3, 3.0]) / np.sqrt(8), rel=0.1)
+    true = periodic(100, 8, 0.0, np.random.default_rng(0))[1][:100]
+    assert noise_left([record]) == pytest.approx(np.std(used.y[100:] - true[:, None] * [1.0, 10.0], axis=0), rel=0.3)
+    assert noise_left([Record(u, y)]) is None
+    assert noise_left([Record(u[:150], y[:150], period=100)]) is None
+
+
+def test_records_without_periods_have_all_of_the_noise() -> None:
+    u, y = periodic(100, 8, 0.3, np.random.default_rng(0))
+    both = [Record(u, y, period=100), Record(u[:300], y[:300])]
+    assert noise_left(both) == pytest.approx(0.3 * np.sqrt((100 / 8 + 300) / 400), rel=0.1)
+
+
+@few_or_many(10, 200)
+def test_a_transient_in_the_first_period_is_left_out_and_told(draws: int) -> None:
+    """And noise alone hardly ever looks like one."""
+    rng, alarms = np.random.default_rng(0), 0
+    for _ in range(draws):
+        u, y = periodic(100, 8, 0.01, rng)
+        alarms += bool(notes_on_periods([Record(u, y, period=100)]))
+        record = Record(u, y + 0.3 * 0.8 ** np.arange(800), period=100)
+        [note] = notes_on_periods([record])
+        assert "The first period of 8 has a transient and is left out of the average" in note
+        assert note.endswith("Give burn_in=100.")
+        assert noise_left([record]) == pytest.approx(0.01 / np.sqrt(7), rel=0.15)
+        [used] = as_records(record)
+        np.testing.assert_allclose(used.y, as_records(Record(u, y, period=100, burn_in=100))[0].y, atol=1e-9)
+    assert alarms <= 0.02 * draws
+
+
+def test_a_slow_transient_is_left_out_of_half_of_the_periods_at_most() -> None:
+    u, y = periodic(50, 6, 0.001, np.random.default_rng(0))
+    for decay, left in ((0.9, 2), (0.9999, 3)):
+        record = Record(u, y + 5.0 * decay ** np.arange(300), period=50)
+        [note] = notes_on_periods([record])
+        assert f"The first {left} periods of 6 have a transient" in note
+        assert note.endswith(f"Give burn_in={50 * left}.")
+
+
+def test_two_periods_cannot_tell_a_transient_from_noise() -> None:
+    u, y = periodic(50, 2, 0.1, np.random.default_rng(0))
+    assert notes_on_periods([Record(u, y, period=50)]) == ()
+
+
+def test_measured_inputs_that_differ_a_little_are_averaged_and_told() -> None:
+    rng = np.random.default_rng(0)
+    u, y = periodic(50, 4, 0.1, rng)
+    measured = u + 1e-4 * rng.standard_normal(200)
+    record = Record(np.column_stack([measured, 5.0 + 1e-12 * u]), y, period=50)
+    [used] = as_records(record)
+    np.testing.assert_allclose(used.u[:50, 0], measured.reshape(4, 50).mean(axis=0))
+    [note] = notes_on_periods([record])
+    assert note.startswith("Inputs differ from period to period by 0.0")
+    with pytest.raises(UnbraidError, match=r"u differs from period to period by 4\d\.\d % of its spread \(valve\)"):
+        as_records(Record(u + 0.5 * rng.standard_normal(200), y, period=50, input_names=["valve"]))
 
 
 def test_the_transient_before_whole_periods_is_left_out() -> None:
@@ -177,7 +230,7 @@ def test_gaps_in_some_periods_are_filled_by_others() -> None:
     y[[5, 55, 105, 155]] = np.nan
     (used,) = as_records(Record(u, y, period=50))
     assert np.flatnonzero(np.isnan(used.y[:, 0])).tolist() == [5, 55]
-    noise = noise_between_periods(Record(u, y, period=50))
+    noise = noise_left([Record(u, y, period=50)])
     assert noise is not None
     assert noise[0] < 1e-9
 
@@ -204,6 +257,11 @@ def test_a_fit_tells_of_the_noise_between_periods() -> None:
     noisy = Record(u, y + 0.05 * rng.standard_normal(len(u)), burn_in=150, period=150)
     fit = ub.dynamics.state_space(noisy, order=1, rank=0)
     assert fit.noise is not None
-    assert fit.noise[0] == pytest.approx(0.05, rel=0.2)
-    assert fit.simulation_error.rmse[0] < 1.5 * 0.05 / np.sqrt(5)
-    assert "from period to period" in repr(fit)
+    assert fit.noise[0] == pytest.approx(0.05 / np.sqrt(5), rel=0.2)
+    assert fit.simulation_error.rmse[0] < 1.5 * fit.noise[0]
+    assert "of averaged periods" in repr(fit)
+    assert fit.notes == ()
+    both = [Record(u, noisy.y + 3.0 * (0.9 ** np.arange(900))[:, None], period=150), noisy]
+    fit = ub.dynamics.state_space(both, order=1, rank=0)
+    assert fit.notes[0].startswith("Record 1: The first period of 6 has a transient")
+    assert "has a transient" in repr(fit.error_on(both))

@@ -27,7 +27,7 @@ from unbraid.dynamics.models.function import Outputs
 from unbraid.dynamics.models.state_space import matrix
 from unbraid.dynamics.models.trajectory import walk
 from unbraid.dynamics.record import Record, as_records
-from unbraid.errors import DataError, check_whole
+from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.kernels.arrays import Array, spread_out
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
@@ -91,11 +91,14 @@ def decouple(
     used = as_records(records)
     check_whole("rank", rank, 1)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
-    parts = [matrix(name, one) for name, one in zip("ABCD", (A, B, C, D), strict=True)]
-    given = GivenModel(np.block([[parts[0], parts[1]], [parts[2], parts[3]]]), f, len(parts[0]))
-    nx, nu, ny = len(parts[0]), used[0].nu, used[0].ny
-    if given.L.shape != (nx + ny, nx + nu):
-        raise DataError(f"A, B, C, D must belong to {nu} inputs and {ny} outputs, as the records do.")
+    if not callable(f):
+        raise SettingError(f"f must be a function of points [x; u], got {shown(f)}.")
+    parts = {name: matrix(name, one) for name, one in zip("ABCD", (A, B, C, D), strict=True)}
+    nx, nu, ny = len(parts["A"]), used[0].nu, used[0].ny
+    for name, shape in (("A", (nx, nx)), ("B", (nx, nu)), ("C", (ny, nx)), ("D", (ny, nu))):
+        if parts[name].shape != shape:
+            raise DataError(f"{name} must be {shape}, as A and the records have it, got shape {parts[name].shape}.")
+    given = GivenModel(np.block([[parts["A"], parts["B"]], [parts["C"], parts["D"]]]), f, nx)
     began = time.perf_counter()
     settings = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0]), **vars(request)}
     with open_session(used, settings, rng, callback, checkpoint) as session:

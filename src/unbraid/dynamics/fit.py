@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import first_outputs, known_means
-from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.record import Record, as_records, notes_on_periods
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
@@ -64,6 +65,8 @@ class RecordError:
         The worst way in which a simulation ended.
     samples
         How many samples count.
+    notes
+        What of periodic records is worth knowing, in sentences.
     """
 
     rmse: Array
@@ -73,6 +76,7 @@ class RecordError:
     outside_share: float
     status: SimulationStatus
     samples: int
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         parts = [f"rmse {figures(self.rmse)}, {percents(self.percent)} % of the spread"]
@@ -82,7 +86,7 @@ class RecordError:
             )
         if self.status is SimulationStatus.DIVERGED:
             parts.append("DIVERGED")
-        return f"RecordError({'; '.join(parts)})"
+        return f"RecordError({'; '.join((*parts, *self.notes))})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +112,8 @@ class DynamicFit:
     basis, constraints
         What the branches are made of.
     noise
-        (ny,), the standard deviation of the noise that differs from period to period; None without periods.
+        (ny,), the standard deviation of the noise on the records as they were used, from what differs from period to
+        period: an average over P periods has 1/√P of it. None without periods.
     notes
         Reasons for what was chosen, and anything else worth knowing, in sentences.
     seconds
@@ -148,7 +153,8 @@ class DynamicFit:
         first
             How many outputs; None: 50, but at most a tenth of the record. 0: the system is at rest at the beginning.
         """
-        return simulation_error(runs_on(self.model, records, first))
+        error = simulation_error(runs_on(self.model, records, first))
+        return replace(error, notes=notes_on_periods([records] if isinstance(records, Record) else records))
 
     def report(self, path: StrPath, test: Record | list[Record] | tuple[Record, ...] = ()) -> None:
         """Write a page about the fit: simulated against measured, curves, poles, spectra, errors.
@@ -174,7 +180,7 @@ class DynamicFit:
             f"  linear   {figures(linear.rmse)}, {percents(linear.percent)} %: the best without branches",
         ]
         if self.noise is not None:
-            lines.append(f"  noise    {figures(self.noise)}, from period to period")
+            lines.append(f"  noise    {figures(self.noise)}, of averaged periods: an error this low leaves nothing to be explained")
         lines.append(f"  basis    {self.basis!r}")
         if self.starts:
             close = sum(one <= 1.02 * self.starts[0] for one in self.starts)
@@ -199,8 +205,9 @@ def runs_on(
             )
         count = max(first_outputs(len(record)), model.lead) if first is None else first
         if count >= len(record):
-            what = f"first={count}" if first is not None else f"{count} outputs are needed before the first"
-            raise SettingError(f"{what}, but the record has only {len(record)} samples: some of them must count.")
+            what = f"{counted(count, 'output')} are needed before the first" if first is None else f"first={count}"
+            length = counted(len(record), "sample")
+            raise SettingError(f"{what}, but the record has only {length}: some of them must count.")
         start = record.y[:count] if count else None
         runs.append(Run(record, model.begun(record.u, start), max(count, record.burn_in)))
     return runs

@@ -17,7 +17,7 @@ from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm, Units
 from unbraid.dynamics.identifying.linear import regressed
 from unbraid.dynamics.identifying.linear_models import LINEAR_STEPS, LinearModels
-from unbraid.dynamics.identifying.request import Auto, Request, check_enough, open_session
+from unbraid.dynamics.identifying.request import Auto, Request, check_enough, is_auto, open_session
 from unbraid.dynamics.identifying.search import Fitting, improve, model_of
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
@@ -91,7 +91,7 @@ def state_space(
     used = as_records(records)
     check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
-    if order != "auto":
+    if not is_auto(order):
         check_whole("order", order, 1)
     nu, ny = used[0].nu, used[0].ny
     least = 1 if order == "auto" else int(order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from unbraid.kernels.arrays import Array
 
 UNEVEN = 0.02
 """Of the sampling time: by so much the moments of a record may be off an even grid, being rounded."""
+NOT_PERIODIC, ROUNDING = 0.1, 1e-6
+"""Of its spread: an input that differs by more from period to period is not periodic; by less it is measured. Of its
+size: what differs by less is rounded."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -111,8 +115,9 @@ class Record:
 
     def take(self, some: slice) -> Record:
         """A stretch of the record, such as ``record.take(slice(0, 1000))``; its burn-in is what is left of that."""
-        begin, end, step = some.indices(len(self))
-        if step != 1 or end <= begin:
+        whole = isinstance(some, slice) and all(isinstance(one, Integral | None) for one in (some.start, some.stop))
+        begin, end, _ = some.indices(len(self)) if whole and some.step in (None, 1) else (0, 0, 1)
+        if end <= begin:
             raise SettingError(f"A stretch of a record is a slice of consecutive samples, got {shown(some)}.")
         return Record(
             self.u[begin:end],
@@ -209,45 +214,109 @@ def check_signals(records: Sequence[Record]) -> None:
 
 def averaged(record: Record) -> Record:
     """A periodic record as two mean periods, the first of which does not count; others as they are."""
-    P = record.period
-    if P is None:
+    if record.period is None:
         return record
-    u, y = whole_periods(record)
-    apart = np.abs(u - u.mean(axis=0)).max()
-    if apart > 1e-6 * np.abs(u).max():
-        raise DataError(
-            f"period={P}, but u differs from period to period by {apart:.3g}: give the right period, or None."
-        )
+    u, y = (np.tile(known_means(one), (2, 1)) for one in settled_periods(record))
+    return replace_signals(record, u, y, burn_in=record.period)
+
+
+def known_means(y: Array) -> Array:
+    """The means (P, ·) over periods (count, P, ·) of what is known; NaN where no period knows."""
+    known = ~np.isnan(y)
     with np.errstate(all="ignore"):
-        mean = np.nansum(y, axis=0) / np.sum(~np.isnan(y), axis=0)  # a moment that no period knows stays unknown
-    return replace_signals(record, np.tile(u.mean(axis=0), (2, 1)), np.tile(mean, (2, 1)), burn_in=P)
+        return np.asarray(np.where(known, y, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def whole_periods(record: Record) -> tuple[Array, Array]:
-    """U and y, (periods, P, ·), of the whole periods behind the burn-in."""
-    P = record.period
-    assert P is not None
-    count = (len(record) - record.burn_in) // P
-    if count < 1:
+    """U and y, (periods, P, ·), of the whole periods behind the burn-in; without a period all of it is one."""
+    known = len(record) - record.burn_in
+    P = record.period or known
+    if P > known:
+        raise DataError(f"period={P}, but only {known} samples count: give a whole period at least.")
+    begin = len(record) - known // P * P
+    return record.u[begin:].reshape(-1, P, record.nu), record.y[begin:].reshape(-1, P, record.ny)
+
+
+def settled_periods(record: Record) -> tuple[Array, Array]:
+    """The whole periods without those at the beginning that have a transient, at most half of them."""
+    u, y = whole_periods(record)
+    share = input_differences(u)
+    worst, first = int(np.argmax(share)), 0
+    if share[worst] > NOT_PERIODIC:
+        name = (record.input_names or [f"input {k + 1}" for k in range(record.nu)])[worst]
         raise DataError(
-            f"period={P}, but only {len(record) - record.burn_in} samples count: give a whole period at least."
+            f"period={record.period}, but u differs from period to period by {100.0 * share[worst]:.3g} % of its "
+            f"spread ({name}): give the right period, or None."
         )
-    begin = len(record) - count * P
-    return record.u[begin:].reshape(count, P, -1), record.y[begin:].reshape(count, P, -1)
+    while len(y) - first > max(2, (len(y) + 1) // 2) and has_transient(y[first:]):
+        first += 1
+    return u[first:], y[first:]
 
 
-def noise_between_periods(record: Record) -> Array | None:
-    """The standard deviation (ny,) of what differs from period to period; None where nothing tells."""
-    if record.period is None:
-        return None
-    _, y = whole_periods(record)
-    if len(y) < 2:
-        return None
+def input_differences(u: Array) -> Array:
+    """By how much each input of periods (count, P, nu) differs from its mean period, in its spread; 0 if by rounding."""
+    apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
+    rounded = apart <= ROUNDING * np.abs(u).max(axis=(0, 1))
+    return np.where(rounded, 0.0, apart / np.where(rounded, 1.0, u.std(axis=(0, 1))))
+
+
+def has_transient(y: Array) -> bool:
+    """Whether an average of periods (count, P, ny) has a smaller mean squared error without the first of them.
+
+    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
+    the average is better without it where that is more than twice as much.
+    """
+    off, noise = mean_squares(y[0] - known_means(y[1:])), noise_of(y[1:])
+    size = mean_squares(y.reshape(-1, y.shape[-1]))
+    return noise is not None and bool(np.any(off > 2.0 * noise**2 * len(y) / (len(y) - 1) + ROUNDING**2 * size))
+
+
+def mean_squares(y: Array) -> Array:
+    """The mean square of what is known of each output (T, ny); 0 where nothing is."""
     known = ~np.isnan(y)
-    count = known.sum(axis=0)
-    mean = np.where(known, y, 0.0).sum(axis=0) / np.maximum(count, 1)
-    squares, freedom = np.where(known, (y - mean) ** 2, 0.0).sum(axis=(0, 1)), np.maximum(count - 1, 0).sum(axis=0)
+    return np.asarray(np.sum(np.where(known, y, 0.0) ** 2, axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+def noise_of(y: Array) -> Array | None:
+    """The standard deviation (ny,) of what differs between periods (count, P, ny); None where nothing tells."""
+    known = ~np.isnan(y)
+    freedom = np.maximum(known.sum(axis=0) - 1, 0).sum(axis=0)
+    squares = np.where(known, (y - known_means(y)) ** 2, 0.0).sum(axis=(0, 1))
     return np.asarray(np.sqrt(squares / freedom)) if freedom.all() else None
+
+
+def noise_left(records: Sequence[Record]) -> Array | None:
+    """The standard deviation (ny,) of the noise on records as they are used; None where no periods tell it.
+
+    An average over P periods has noise smaller by √P; a record without periods has all of it.
+    """
+    periods = [settled_periods(one)[1] for one in records]
+    levels = [level for level in map(noise_of, periods) if level is not None]
+    many = np.concatenate([np.isfinite(y).sum(axis=0) for y in periods])
+    shares = np.sum(1.0 / np.maximum(many, 1), axis=0, where=many > 0) / np.sum(many > 0, axis=0)
+    return np.sqrt(np.mean(np.square(levels), axis=0) * shares) if levels else None
+
+
+def notes_on_periods(records: Sequence[Record]) -> tuple[str, ...]:
+    """What of periodic records is worth knowing: transients that are left out, and inputs that differ."""
+    notes = []
+    for k, record in enumerate(records, 1):
+        which = f"Record {k}: " if len(records) > 1 else ""
+        (u, y), settled = whole_periods(record), settled_periods(record)[1]
+        left, share = len(y) - len(settled), input_differences(u).max()
+        if left:
+            off, noise = np.sqrt(mean_squares(y[0] - known_means(settled))), noise_of(settled)
+            assert noise is not None
+            worst = int(np.argmax(off / np.maximum(noise, 1e-300)))
+            notes.append(
+                f"{which}The first {'period' if left == 1 else f'{left} periods'} of {len(y)} "
+                f"{'has a transient and is' if left == 1 else 'have a transient and are'} left out of the average: "
+                f"the first differs from the later ones by {off[worst]:.3g}, and these from each other by "
+                f"{noise[worst]:.3g}. Give burn_in={len(record) - len(settled) * y.shape[1]}."
+            )
+        if share:
+            notes.append(f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread: averaged.")
+    return tuple(notes)
 
 
 def replace_signals(record: Record, u: Array, y: Array, burn_in: int) -> Record:

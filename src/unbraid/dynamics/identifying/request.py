@@ -26,6 +26,11 @@ MOST_BRANCHES = 5
 """Branches that are tried where their number is to be found."""
 
 
+def is_auto(given: object) -> bool:
+    """Whether a size is to be found; an array is compared with no text."""
+    return isinstance(given, str) and given == "auto"
+
+
 @dataclass(frozen=True)
 class Request:
     """The settings of an identification.
@@ -48,11 +53,11 @@ class Request:
     max_seconds: float | None
 
     def __post_init__(self) -> None:
-        if self.rank != "auto":
+        if not is_auto(self.rank):
             check_whole("rank", self.rank, 0)
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise SettingError(f"basis must be one such as ub.BSpline(8), or None, got {shown(self.basis)}.")
-        if self.continuation not in get_args(Continuing):
+        if not isinstance(self.continuation, str) or self.continuation not in get_args(Continuing):
             raise SettingError(f"continuation must be one of {get_args(Continuing)}, got {shown(self.continuation)}.")
         check_whole("starts", self.starts, 1)
         if self.max_seconds is not None:

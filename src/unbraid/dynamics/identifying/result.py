@@ -13,7 +13,7 @@ from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import first_outputs
-from unbraid.dynamics.record import Record, noise_between_periods
+from unbraid.dynamics.record import Record
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 
@@ -69,10 +69,3 @@ def prediction_error(model: DynamicModel, records: Sequence[Record], skips: Sequ
     y = np.concatenate([record.y[skip:] for record, skip in zip(records, skips, strict=True)])
     ahead = [model.predicted(record.u, record.y)[skip:] for record, skip in zip(records, skips, strict=True)]
     return error_of(y, np.concatenate(ahead), np.zeros(len(y), dtype=bool), SimulationStatus.FINISHED)
-
-
-def noise_of_periods(records: Record | Sequence[Record]) -> Array | None:
-    """The noise (ny,) that differs from period to period, over all records that have periods; None without such."""
-    several = [records] if isinstance(records, Record) else records
-    levels = [level for level in map(noise_between_periods, several) if level is not None]
-    return np.sqrt(np.mean(np.square(levels), axis=0)) if levels else None

@@ -21,7 +21,7 @@ from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
 from unbraid.dynamics.identifying.gain import find_gain
 from unbraid.dynamics.identifying.request import Request
-from unbraid.dynamics.identifying.result import Finished, make_fit, noise_of_periods
+from unbraid.dynamics.identifying.result import Finished, make_fit
 from unbraid.dynamics.identifying.search import (
     CUBIC,
     CURVED,
@@ -33,9 +33,10 @@ from unbraid.dynamics.identifying.search import (
     race,
     with_branches,
 )
-from unbraid.dynamics.models.feedback import Course, count_equations
+from unbraid.dynamics.models.feedback import Course
+from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, noise_left, notes_on_periods
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.errors import DataError
@@ -277,7 +278,7 @@ class Identification:
         steps = POLISH_STEPS if found.cut is None else 1  # who is in a hurry gets the model on all records as it is
         point, run = self.surely_onto_all(last, solver, found.point.model, steps)
         plain = fitting.solver(courses, None, 0)
-        straight = self.surely_onto_all(last, plain, linear, steps)[0].model
+        straight = self.surely_onto_all(last, plain, linear, steps)[0]
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
@@ -286,24 +287,26 @@ class Identification:
         final = normalised(final, phi, self.request.constraints)
         spread = np.maximum(phi[:, : form.feedback.fed].std(axis=0), 1e-12)
         signals = self.data.signals()
-        noise = np.sqrt(
-            self.data.units.y_scale**2 * solver.objective(point.model, point.trajectories) / count_equations(courses)
+        noise, linear_noise = (
+            self.data.units.y_scale * root_mean_squares(courses, one.trajectories) for one in (point, straight)
         )
         user = in_user_units(form, self.data.units, final, found.basis, far, spread, {**signals, "noise": noise})
-        none = np.zeros((0, 2))
-        best_linear = in_user_units(form, self.data.units, straight, None, none, np.ones_like(spread), signals)
+        none, signals = np.zeros((0, 2)), {**signals, "noise": linear_noise}
+        best_linear = in_user_units(
+            form, self.data.units, straight.model, None, none, np.ones_like(spread), signals
+        )
         if isinstance(user, StateSpaceModel):
             user = user.changed(K=find_gain(user, self.data.records))
-        models = Finished(user, final.pasts, best_linear, straight.pasts)
-        status = run.status if found.cut is None else found.cut
-        fit = make_fit(self.data, models, found.basis, self.told(found))
+        models = Finished(user, final.pasts, best_linear, straight.model.pasts)
+        status, raw = run.status if found.cut is None else found.cut, [raw] if isinstance(raw, Record) else raw
+        fit = make_fit(self.data, models, found.basis, (*notes_on_periods(raw), *self.told(found)))
         return replace(
             fit,
             status=status,
             objectives=run.trace.objective,
             starts=found.starts,
             constraints=self.request.constraints[: found.rank],
-            noise=noise_of_periods(raw),
+            noise=noise_left(raw),
             seconds=time.perf_counter() - began,
         )
 
@@ -360,6 +363,15 @@ UNSTEADY = (
     "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
     "Lower the rank, give a constraint or a smaller basis, or a longer record."
 )
+
+
+def root_mean_squares(courses: Sequence[Course], trajectories: Sequence[Trajectory]) -> Array:
+    """What is left of each output (ny,) of courses, of what counts."""
+    squares = sum(
+        np.sum((course.weight * (one.values.f[:, -course.y.shape[1] :] - course.y)) ** 2, axis=0)
+        for course, one in zip(courses, trajectories, strict=True)
+    )
+    return np.asarray(np.sqrt(squares / sum(np.sum(course.weight > 0.0, axis=0) for course in courses)))
 
 
 def begin_counts(starts: int, linear: Candidate, fewer: Candidate | None) -> list[tuple[Candidate, int]]:

@@ -218,7 +218,10 @@ class DynamicModel(ABC):
 
     def frequency_response(self, frequency: npt.ArrayLike) -> npt.NDArray[np.complex128]:
         """The frequency response of the linear part at frequencies (F,) in 1 / the unit of dt: (F, ny, nu), complex."""
-        given = np.atleast_1d(numbers("frequency", frequency))
+        given = numbers("frequency", np.atleast_1d(np.asarray(frequency)))
+        if given.ndim != 1:
+            raise DataError(f"frequency must be (F,), got shape {given.shape}.")
+        check_finite("frequency", given, "give finite ones")
         return response_of(self.function.L, self.feedback, self.input_lags, given * self.dt)
 
     def states_of(self, phi: Array) -> Array | None:

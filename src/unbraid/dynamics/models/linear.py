@@ -27,8 +27,11 @@ def response_of(L: Array, feedback: Feedback, input_lags: Sequence[int], cycles:
     """The frequency response (F, ny, nu) of L (n, mφ) at frequencies (F,) in cycles a sample."""
     q, ny, width = feedback.fed, feedback.observed, feedback.width
     nu = (L.shape[1] - width) // len(input_lags)
-    delay = np.exp(-2j * np.pi * cycles)[:, None, None]
+    delay = np.exp(-2j * np.pi * (cycles % 1.0))[:, None, None]
     back = sum(L[:, k * q : (k + 1) * q] * delay**lag for k, lag in enumerate(feedback.lags))
     into = sum(L[:, width + k * nu : width + (k + 1) * nu] * delay**lag for k, lag in enumerate(input_lags))
-    z = np.linalg.solve(np.eye(q) - back[:, :q], into[:, :q])
-    return np.asarray(back[:, -ny:] @ z + into[:, -ny:])
+    resolvent = np.eye(q) - back[:, :q]
+    at_pole = np.linalg.cond(resolvent) > 1.0 / np.finfo(np.float64).eps
+    resolvent[at_pole] = np.eye(q)
+    response = back[:, -ny:] @ np.linalg.solve(resolvent, into[:, :q]) + into[:, -ny:]
+    return np.where(at_pole[:, None, None], np.inf, response)

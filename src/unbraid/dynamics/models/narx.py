@@ -67,7 +67,7 @@ class NarxModel(DynamicModel):
             )
         self.nonlinearity, self.dt, self._nu = nonlinearity, sampling_time(dt, None, 0), int(nu)
         self.spread = positive("spread", spread, np.ones(ny))
-        self.noise = vector("noise", noise, np.zeros(ny))
+        self.noise = positive("noise", noise, np.zeros(ny), zero=True)
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)

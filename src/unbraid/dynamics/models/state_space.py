@@ -80,7 +80,7 @@ class StateSpaceModel(DynamicModel):
         if self.K.shape != (nx, ny):
             raise DataError(f"K must be {(nx, ny)}, got shape {self.K.shape}.")
         self.spread = positive("spread", spread, np.ones(nx))
-        self.noise = vector("noise", noise, np.zeros(ny))
+        self.noise = positive("noise", noise, np.zeros(ny), zero=True)
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
@@ -211,9 +211,9 @@ def vector(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
     return read_only(array)
 
 
-def positive(name: str, given: npt.ArrayLike | None, default: Array) -> Array:
-    """A vector likewise, of numbers above 0."""
+def positive(name: str, given: npt.ArrayLike | None, default: Array, *, zero: bool = False) -> Array:
+    """A vector likewise, of numbers above 0, or at least 0."""
     array = vector(name, given, default)
-    if not np.all(array > 0.0):
-        raise DataError(f"{name} must be above 0, got {array.min():.3g} among others.")
+    if not np.all(array >= 0.0 if zero else array > 0.0):
+        raise DataError(f"{name} must be {'at least' if zero else 'above'} 0, got {array.min():.3g} among others.")
     return array
