@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,8 +22,9 @@ from unbraid.dynamics.identifying.choosing import (
     some_stretches,
 )
 from unbraid.dynamics.identifying.climbing import Climb, Level, Size
+from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.search import Fitting
-from unbraid.dynamics.identifying.stages import Fitted
+from unbraid.dynamics.identifying.stages import ALL_DIVERGED, Fitted, Identification
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -145,6 +147,31 @@ def test_what_was_lost_is_never_better() -> None:
     assert not LOST.is_better(LOST)
     assert not LOST.is_better(error_of_size(1e9))
     assert error_of_size(1e9).is_better(LOST)
+
+
+def test_what_was_lost_is_said_to_have_diverged() -> None:
+    assert (str(LOST), str(error_of_size(0.0104))) == ("diverged", "1.04 %")
+    climb = Climb(cast("Any", None), 2, 1)
+    climb.tried[2, 1] = Fitted(cast("Any", None), None, LOST)
+    assert "are diverged for 1 branch" in climb.told((2, 1), False)
+
+
+@pytest.mark.parametrize(("errors", "accepted"), [((np.inf, np.inf, np.inf), [0]), ((np.inf, 0.5, 0.501), [1, 2])])
+def test_where_every_basis_diverges_the_simplest_stays(
+    errors: tuple[float, ...], accepted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Infinity is not as good as infinity."""
+    bases, point = [ub.Polynomial(degree) for degree in (3, 5, 7)], cast("Any", None)
+    found = {basis: LOST if np.isinf(e) else error_of_size(e) for basis, e in zip(bases, errors, strict=True)}
+    monkeypatch.setattr(Identification, "judged", lambda self, session, point, basis: Fitted(point, basis, found[basis]))
+    monkeypatch.setattr(Identification, "best_beyond", lambda self, session, among: among)
+    work = Identification(cast("Any", None), Request(1, None, None, "auto", 1, None))
+    among = cast("Any", work.choose_basis(Session(), point, bases, None))
+    assert [one.basis for one in among] == [bases[k] for k in accepted]
+    cut = replace(work, data=SimpleNamespace(form=SimpleNamespace(feedback=None)))  # type: ignore[arg-type]
+    lost = Fitted(cast("Any", SimpleNamespace(model=SimpleNamespace(rank=1))), bases[0], LOST)
+    assert cut.told(lost) == (ALL_DIVERGED,)
+    assert cut.told(lost._replace(beyond=0.2)) == (ALL_DIVERGED,)
 
 
 # What there is to choose from

@@ -85,6 +85,17 @@ def test_two_inputs_and_two_outputs() -> None:
     assert np.all(fit.simulation_error.percent < fit.linear_error.percent)
 
 
+def test_the_noise_of_a_model_is_that_of_each_output() -> None:
+    """One output has a hundredth of the noise of the other, relatively."""
+    record, _ = ub.dynamics.systems.two_by_two(T=400, rng=0, noise=0.0)
+    noise = np.array([0.3, 0.003]) * record.y.std(axis=0)
+    noisy = Record(record.u, record.y + noise * np.random.default_rng(1).standard_normal((400, 2)))
+    fit = ub.dynamics.state_space(noisy, 3, 2, **{**QUICK, "basis": ub.BSpline(3)})
+    np.testing.assert_allclose(fit.model.noise, fit.simulation_error.rmse, rtol=1e-3)
+    assert fit.linear is not None
+    np.testing.assert_allclose(fit.linear.noise, fit.linear_error.rmse, rtol=1e-3)
+
+
 def test_records_of_different_lengths_with_gaps() -> None:
     records = duffing_records((400, 250, 120))
     y = records[0].y.copy()
@@ -127,7 +138,7 @@ def test_order_and_rank_come_with_their_reasons() -> None:
     fit = ub.dynamics.state_space(duffing(300), "auto", "auto", **{**QUICK, "starts": 1})
     assert isinstance(fit.model, StateSpaceModel)
     size = f"Order {fit.model.order} and {fit.model.rank} branch"
-    assert any(note.startswith("Linear models, on held-out stretches, are off by") for note in fit.notes)
+    assert any(note.startswith("Errors of linear models on held-out stretches are") for note in fit.notes)
     assert any(note.startswith(size) and "errors on held-out stretches" in note for note in fit.notes)
 
 

@@ -95,7 +95,7 @@ def test_the_order_of_a_linear_system_is_found(order: int) -> None:
     fit = ub.dynamics.state_space(noisy, order="auto", rank=0)
     assert isinstance(fit.model, StateSpaceModel)
     assert fit.model.order == order
-    assert fit.notes[0].startswith("Linear models, on held-out stretches, are off by")
+    assert fit.notes[0].startswith("Errors of linear models on held-out stretches are")
 
 
 def test_least_squares_give_a_linear_narx_model_exactly() -> None:

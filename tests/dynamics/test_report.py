@@ -16,6 +16,9 @@ from report_pages import HOSTILE, Page
 from unbraid.dynamics import DynamicFit, Record, SimulationStatus
 from unbraid.errors import FileError
 from unbraid.report.dynamic import write_report
+from unbraid.report.dynamic.subject import DynamicSubject
+from unbraid.report.dynamic.words import badges
+from unbraid.results.outcome import Status
 
 FITS = {"state space": duffing_fit, "two by two": two_by_two_fit, "NARX": narx_fit}
 
@@ -79,6 +82,31 @@ def test_a_simulation_that_diverged_is_no_reproduction(tmp_path: Path) -> None:
     page = Page(written(replace(fit, simulations=(lost,), simulation_error=error), tmp_path)).text
     assert "leaves all bounds in simulation" in page
     assert "A simulation diverged" in page
+    text = repr(replace(fit, simulation_error=error, starts=(np.inf, np.inf)))
+    assert "simulation error diverged" in text
+    assert "2, 0 within 1 % of the best" in text
+    assert "inf" not in text
+    assert repr(error).startswith("RecordError(rmse diverged; ")
+
+
+@pytest.mark.parametrize(("times", "said"), [(1.0, "As low as the noise"), (3.0, "More than noise is left")])
+def test_an_error_is_compared_with_the_noise_of_what_was_fitted_to(times: float, said: str, tmp_path: Path) -> None:
+    """Of averages over periods: eight of them have a third of the noise of one."""
+    rng = np.random.default_rng(0)
+    u = np.tile(ub.dynamics.systems.low_pass(rng, 150, 1, 0.3), (9, 1))
+    y = 0.5 * np.convolve(u[:, 0], 0.8 ** np.arange(40))[: len(u)]
+    missed = np.sqrt(times**2 - 1.0) * 0.05 / np.sqrt(8) * (-1.0) ** np.arange(len(u))
+    fit = ub.dynamics.state_space(
+        Record(u, y + missed + 0.05 * rng.standard_normal(len(u)), burn_in=150, period=150), order=1, rank=0
+    )
+    assert fit.noise == pytest.approx(0.05 / np.sqrt(8), rel=0.1)
+    assert said in Page(written(fit, tmp_path)).text
+
+
+def test_the_badge_of_the_status_is_the_status(tmp_path: Path) -> None:
+    for status, kind in ((Status.FLAT, "good"), (Status.CONVERGED, "good"), (Status.OUT_OF_SWEEPS, "bad")):
+        first = next(badges(DynamicSubject.of(replace(duffing_fit(), status=status), ())))
+        assert first == (kind, status.name.replace("_", " ").capitalize())
 
 
 def test_a_model_without_branches_has_a_page(tmp_path: Path) -> None:

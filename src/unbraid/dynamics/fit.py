@@ -79,7 +79,7 @@ class RecordError:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        parts = [f"rmse {figures(self.rmse)}, {percents(self.percent)} % of the spread"]
+        parts = [f"rmse {self.told(' of the spread')}"]
         if self.outside_share > 0.0:
             parts.append(
                 f"{100.0 * self.outside_share:.2g} % of samples outside the range seen, with {figures(self.outside)}"
@@ -87,6 +87,11 @@ class RecordError:
         if self.status is SimulationStatus.DIVERGED:
             parts.append("DIVERGED")
         return f"RecordError({'; '.join((*parts, *self.notes))})"
+
+
+    def told(self, what: str = "") -> str:
+        """'0.0076, 1 %' and of what; 'diverged' where it is infinite."""
+        return "diverged" if np.isinf(self.rmse).any() else f"{figures(self.rmse)}, {percents(self.percent)} %{what}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +148,16 @@ class DynamicFit:
         """The records of the fit with what the model makes of them."""
         return [Run(one, run, one.burn_in) for one, run in zip(self.records, self.simulations, strict=True)]
 
+    @property
+    def close(self) -> int:
+        """How many starts came within 1 % of the best error, which is squared; none where all diverged."""
+        return sum(one <= 1.02 * self.starts[0] < np.inf for one in self.starts)
+
+    @property
+    def advice(self) -> str:
+        """What the status means here, and what to do."""
+        return ADVICE.get(self.status, self.status.advice)
+
     def error_on(self, records: Record | list[Record] | tuple[Record, ...], first: int | None = None) -> RecordError:
         """The simulation error on records, the first outputs of which set the initial state and do not count.
 
@@ -171,21 +186,18 @@ class DynamicFit:
         write_report(self, path, test=test)
 
     def __repr__(self) -> str:
-        error, ahead, linear = self.simulation_error, self.prediction_error, self.linear_error
         lines = [
-            f"Fit of a dynamic model: simulation error {figures(error.rmse)}, "
-            f"{percents(error.percent)} % of the spread",
+            f"Fit of a dynamic model: simulation error {self.simulation_error.told(' of the spread')}",
             f"  model    {self.model!r}",
-            f"  one step {figures(ahead.rmse)}, {percents(ahead.percent)} %",
-            f"  linear   {figures(linear.rmse)}, {percents(linear.percent)} %: the best without branches",
+            f"  one step {self.prediction_error.told()}",
+            f"  linear   {self.linear_error.told()}: the best without branches",
         ]
         if self.noise is not None:
             lines.append(f"  noise    {figures(self.noise)}, of averaged periods: an error this low leaves nothing to be explained")
         lines.append(f"  basis    {self.basis!r}")
         if self.starts:
-            close = sum(one <= 1.02 * self.starts[0] for one in self.starts)
-            lines.append(f"  starts   {len(self.starts)}, {close} within 1 % of the best")
-        lines.append(f"  status   {self.status.name}: {ADVICE.get(self.status, self.status.advice)}")
+            lines.append(f"  starts   {len(self.starts)}, {self.close} within 1 % of the best")
+        lines.append(f"  status   {self.status.name}: {self.advice}")
         lines += [f"  note     {note}" for note in self.notes]
         return "\n".join(lines)
 

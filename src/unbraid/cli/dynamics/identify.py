@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import click
+import numpy as np
 
 from unbraid import dynamics, methods
 from unbraid.cli.bars import progress_bar
@@ -218,7 +219,7 @@ def fit_document(
         "noise": result.noise,
         "converged": result.status.converged,
         "status": result.status.name,
-        "advice": in_options(result.status.advice),
+        "advice": in_options(result.advice),
         "basis": None if result.basis is None else repr(result.basis),
         "constraint": next(iter(shapes)) if len(shapes) == 1 else None,
         "starts": result.starts,
@@ -255,9 +256,8 @@ def print_fit(
         say(f"Data:   {path}: {describe_record(record)}.")
     say(f"Found:  {model!r}, {result.basis!r}, {result.seconds:.2f} s.")
     if result.starts:
-        close = sum(one <= 1.02 * result.starts[0] for one in result.starts)
-        say(f"Starts: {len(result.starts)}, {close} within 1 % of the best.")
-    say(f"Status: {result.status.name}. {in_options(result.status.advice)}")
+        say(f"Starts: {len(result.starts)}, {result.close} within 1 % of the best.")
+    say(f"Status: {result.status.name}. {in_options(result.advice)}")
     outside = result.simulation_error.outside_share
     if outside:
         say(f"Note: {100.0 * outside:.2g} % of samples lie outside the range that branches are known on.")
@@ -270,8 +270,8 @@ def print_fit(
 
 
 def error_text(error: RecordError, i: int) -> str:
-    """An error of output i: '0.0071 (0.99 %)'."""
-    return f"{error.rmse[i]:.3g} ({error.percent[i]:.3g} %)"
+    """An error of output i: '0.0071 (0.99 %)', 'diverged'."""
+    return "diverged" if np.isinf(error.rmse[i]) else f"{error.rmse[i]:.3g} ({error.percent[i]:.3g} %)"
 
 
 def noise_text(result: DynamicFit, i: int) -> tuple[str, ...]:

@@ -117,6 +117,10 @@ class HeldOutError:
         """The root of the mean square."""
         return float(np.sqrt(sum(self.squares) / max(sum(self.counts), 1.0)))
 
+    def __str__(self) -> str:
+        """'1.04 %' of the spread, or 'diverged'."""
+        return f"{100.0 * self.size:.3g} %" if np.isfinite(self.size) else "diverged"
+
     def is_better(self, other: HeldOutError) -> bool:
         """Whether it is smaller than another by enough to be worth something, and surely so."""
         if not np.isfinite(self.size) or not np.isfinite(other.size):

@@ -115,7 +115,7 @@ class Climb:
             name = counted(rank, "branch", "branches") if rank else "none"
             where = f"order {order} with {name}" if with_orders else name
             parts.append(
-                f"{100 * self.error((order, rank)).size:.3g} % for {where}"
+                f"{self.error((order, rank))} for {where}"
                 if found is not None
                 else f"nothing for {where}"
             )

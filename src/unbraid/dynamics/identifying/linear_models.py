@@ -66,6 +66,6 @@ class LinearModels:
             linear = work.linear(model)
             errors.append(LOST if linear is None else linear.inside)
         found = next(k for k, one in enumerate(errors, 1) if not any(other.is_better(one) for other in errors[k:]))
-        told = ", ".join(f"{100 * error.size:.3g} % for order {k}" for k, error in enumerate(errors, 1))
+        told = ", ".join(f"{error} for order {k}" for k, error in enumerate(errors, 1))
         values = ", ".join(f"{value / self.singular[0]:.2g}" for value in self.singular[: found + 2])
-        return found, (f"Linear models, on held-out stretches, are off by {told}; singular values are {values}.",)
+        return found, (f"Errors of linear models on held-out stretches are {told}; singular values are {values}.",)

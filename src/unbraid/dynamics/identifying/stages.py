@@ -170,9 +170,11 @@ class Identification:
                 tried.append(one)
                 cut = one.cut
         tried = tried[1:] or tried
-        good = min(one.inside.size for one in tried)
-        among = [one._replace(cut=cut) for one in tried if one.inside.size <= AS_GOOD * good] or tried
-        return among[0] if cut is not None or bases == FEW else self.best_beyond(session.part(0.8, 1.0), among)
+        good = min(one.inside.size for one in tried)  # where all diverge none is as good as another: the simplest
+        among = [one for one in tried if one.inside.size <= AS_GOOD * good < np.inf] or tried[:1]
+        if cut is not None or bases == FEW:
+            return among[0]._replace(cut=cut)
+        return self.best_beyond(session.part(0.8, 1.0), among)
 
     def judged(self, session: Session, point: Point, basis: Basis) -> Fitted:
         """A point taken on in a basis, without the quarters that are held out: its error there, and how it goes on."""
@@ -347,18 +349,24 @@ class Identification:
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""
         notes = self.notes if found.steady else (*self.notes, UNSTEADY)
-        if found.basis is None or not np.isfinite(found.beyond):
+        if found.steady and found.basis is not None and found.inside is LOST and found.cut is None:
+            notes = (*notes, ALL_DIVERGED)
+        if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
             return notes
         length = "one length" if found.reach == 1.0 else f"{found.reach:g} lengths"
         beyond = f"as polynomials for {length} of their range, then as lines" if found.reach else "as lines"
         return (
             *notes,
-            f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, off by "
-            f"{100 * found.inside.size:.3g} % of the spread within the range, and by {100 * found.beyond:.3g} % where "
-            "outputs were larger than all that was fitted to.",
+            f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, with errors "
+            f"of {found.inside} of the spread within the range, and {100 * found.beyond:.3g} % where outputs were larger "
+            "than all that was fitted to.",
         )
 
 
+ALL_DIVERGED = (
+    "In every basis that was tried simulations diverged, of held-out stretches or of the same inputs in another order: "
+    "do not rely on this model. Lower the rank, give a constraint or a smaller basis, or a longer record."
+)
 UNSTEADY = (
     "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
     "Lower the rank, give a constraint or a smaller basis, or a longer record."

@@ -31,7 +31,9 @@ def fit_rows(subject: DynamicSubject) -> list[ErrorRow]:
     fit = subject.fit
     noise = np.full(fit.model.ny, np.nan) if fit.noise is None else in_spreads(fit.simulation_error, fit.noise)
     others = (fit.prediction_error.percent, fit.linear_error.percent, noise)
-    cells = [[in_percent(float(one[i])) for one in others] for i in range(fit.model.ny)]
+    cells = [
+        ["diverged" if np.isinf(one[i]) else in_percent(float(one[i])) for one in others] for i in range(fit.model.ny)
+    ]
     return [
         ErrorRow(name, *simulation_cells(fit.simulation_error, i), ahead, linear, heard)
         for i, (name, (ahead, linear, heard)) in enumerate(zip(subject.outputs, cells, strict=True))

@@ -62,7 +62,7 @@ def linear_words(subject: DynamicSubject) -> str:
 def badges(subject: DynamicSubject) -> Iterator[Badge]:
     """Facts at a glance."""
     fit, error = subject.fit, subject.fit.simulation_error
-    yield Badge("good", "Converged") if fit.status.converged else Badge("bad", ended(fit))
+    yield Badge("good" if fit.status.converged else "bad", fit.status.name.replace("_", " ").capitalize())
     if error.status is SimulationStatus.FINISHED:
         yield Badge("good", "Simulations stay in the range seen")
     elif error.status is SimulationStatus.LEFT_RANGE:
@@ -72,21 +72,10 @@ def badges(subject: DynamicSubject) -> Iterator[Badge]:
     if fit.noise is not None and np.isfinite(error.rmse).all():
         near = bool((error.rmse <= NEAR_NOISE * fit.noise).all())
         yield Badge("good", "As low as the noise") if near else Badge("", "More than noise is left")
-    agreeing = count_close(fit)
     if len(fit.starts) > 1:
-        yield Badge("good" if agreeing > 1 else "bad", f"{agreeing} of {len(fit.starts)} starts came as low")
+        yield Badge("good" if fit.close > 1 else "bad", f"{fit.close} of {len(fit.starts)} starts came as low")
     if float(np.max(error.percent)) >= FAIR:
         yield Badge("bad", "A large error is left")
-
-
-def ended(fit: DynamicFit) -> str:
-    """The status of a fit as words: 'Out of sweeps'."""
-    return fit.status.name.replace("_", " ").capitalize()
-
-
-def count_close(fit: DynamicFit) -> int:
-    """How many starts came within 1 % of the best error, which is squared."""
-    return sum(one <= 1.02 * fit.starts[0] for one in fit.starts)
 
 
 def model_words(subject: DynamicSubject) -> str:
@@ -103,7 +92,7 @@ def course_words(fit: DynamicFit) -> str:
     told = f"The best start took {steps} on the simulation error of the whole records."
     if not fit.starts:
         return told
-    return f"{told} {count_close(fit)} of {counted(len(fit.starts), 'start')} came within 1 % of the best."
+    return f"{told} {fit.close} of {counted(len(fit.starts), 'start')} came within 1 % of the best."
 
 
 def python_code(subject: DynamicSubject) -> str:
