@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_each_branch_may_have_its_own_constraint() -> None:
 def curvature_beyond(branch: Any) -> float:
     """How much a branch bends just beyond its range, beside how much it does inside."""
     low, high = branch.domain
-    step = 0.05 * (high - low)
+    step = 0.03 * (high - low)
     beyond, inside = high + step * np.arange(1, 4), np.linspace(low, high, 60)
     return float(np.abs(np.diff(branch(beyond), 2))[0] / np.abs(np.diff(branch(inside), 2)).max())
 
@@ -210,6 +211,20 @@ def test_branches_go_on_as_asked() -> None:
     cube = ub.dynamics.state_space(duffing(300), 2, 1, continuation="polynomial", **settings)
     assert curvature_beyond(line.model.nonlinearity.branches[0]) < 1e-6
     assert curvature_beyond(cube.model.nonlinearity.branches[0]) > 0.1
+
+
+def test_polynomial_means_the_same_in_static_and_dynamic_fits(tmp_path: Path) -> None:
+    """Also in a file."""
+    cube = ub.dynamics.state_space(duffing(300), 2, 1, basis=CUBE, starts=2, continuation="polynomial").model
+    problem = ub.datasets.trig(S=60, rng=0)[0]
+    static = ub.decouple(problem, 1, basis=CUBE, starts=1, continuation="polynomial").model.branches[0]
+    cube.save(tmp_path / "cube.npz")
+    for model in (cube, ub.dynamics.load(tmp_path / "cube.npz")):
+        [branch] = model.nonlinearity.branches
+        low, high = branch.domain
+        np.testing.assert_allclose(branch.reach, static.reach)  # type: ignore[attr-defined]
+        length = high - low
+        assert [one.reach for one in branch.continuations] == pytest.approx([length / 8.0] * 2)  # type: ignore[attr-defined]
 
 
 def test_names_and_sampling_time_come_along() -> None:

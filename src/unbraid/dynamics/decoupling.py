@@ -17,7 +17,6 @@ from unbraid.decouple import decouple as decouple_function
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import LOST
 from unbraid.dynamics.identifying.climbing import MOST_STATES
-from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.identifying.finishing import balanced_model
 from unbraid.dynamics.identifying.linear_models import LinearModels
 from unbraid.dynamics.identifying.request import Request, open_session
@@ -28,6 +27,7 @@ from unbraid.dynamics.models.state_space import matrix
 from unbraid.dynamics.models.trajectory import walk
 from unbraid.dynamics.record import Record, as_records
 from unbraid.errors import DataError, SettingError, check_whole, shown
+from unbraid.fitting.request import Continuing
 from unbraid.kernels.arrays import Array, spread_out
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback

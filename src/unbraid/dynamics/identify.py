@@ -12,7 +12,6 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
-from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm, Units
 from unbraid.dynamics.identifying.linear import regressed
@@ -24,6 +23,7 @@ from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records, check_signals
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError, check_whole
+from unbraid.fitting.request import Continuing
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
 
@@ -62,8 +62,9 @@ def state_space(
         One for all branches, or one (or None) per branch: `ub.Convex()`, `ub.Increasing()`, … Lines in a branch can
         also be in A, B, C and D; a branch whose slope is constrained keeps its own.
     continuation
-        How branches go on beyond the range seen. "linear": as straight lines. "polynomial": as the polynomial that each
-        ends with, for the length of the range on either side, then as lines. "auto": as far as the data determine it.
+        How branches go on beyond the range seen. "linear" and "polynomial", which is for an eighth of the range, are
+        those of `ub.decouple`. "auto": as polynomials for a quarter of the range, or all of it, or as lines, whichever
+        simulates held-out stretches best.
     starts
         How many random starts.
     rng

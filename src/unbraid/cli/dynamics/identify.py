@@ -22,10 +22,10 @@ from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.dynamics import DynamicFit, Record, RecordError
 from unbraid.dynamics.fit import runs_on, simulation_error
-from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.reading import describe_record
 from unbraid.errors import FileError
+from unbraid.fitting.request import Continuing
 from unbraid.report.dynamic import write_report
 from unbraid.results.outcome import Status
 from unbraid.runtime.interrupts import keeping_interrupts_back

@@ -8,7 +8,6 @@ outputs are larger than all that the branches were fitted to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -18,24 +17,23 @@ from unbraid.dynamics.models.function import ModelFunction
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_stretch
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point
+from unbraid.fitting.continuation import REACH
+from unbraid.fitting.request import Continuing
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.model import DecoupledModel
 
-Continuing = Literal["auto", "linear", "polynomial"]
 SIMPLE = 3
 """Polynomials of at most this degree are believed beyond their range."""
-FARTHEST = 1.0
-"""Lengths of its domain for which a branch goes on as a polynomial, where it does."""
 ROOM, SHUFFLED, ORDERS = 1.0, 16, 2
 """How far outputs may lie beyond their range, in lengths of it, when inputs come in another order: of so many blocks,
 in so many orders."""
 REACHES: dict[str, tuple[float, ...]] = {
-    "auto": (0.25, 0.0, FARTHEST),
+    "auto": (0.25, 0.0, 1.0),
     "linear": (0.0,),
-    "polynomial": (FARTHEST,),
+    "polynomial": (REACH,),
 }
-"""In lengths of the domain, what is chosen from."""
+"""In lengths of the domain, what is chosen from; "linear" and "polynomial" are what they are in static fits."""
 
 
 def reaches(continuing: Continuing, basis: Basis) -> tuple[float, ...]:

@@ -13,10 +13,10 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, per_branch
 from unbraid.data.problem import Problem
 from unbraid.dynamics.identifying.choosing import ladder
-from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.record import Record
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
 from unbraid.fitting.checkpoints.checkpoint import journal_at
+from unbraid.fitting.request import Continuing
 from unbraid.fitting.session import Session
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback

@@ -353,8 +353,7 @@ class Identification:
             notes = (*notes, ALL_DIVERGED)
         if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
             return notes
-        length = "one length" if found.reach == 1.0 else f"{found.reach:g} lengths"
-        beyond = f"as polynomials for {length} of their range, then as lines" if found.reach else "as lines"
+        beyond = f"as polynomials for {100 * found.reach:g} % of their range, then as lines" if found.reach else "as lines"
         return (
             *notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, with errors "
