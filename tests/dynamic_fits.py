@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 import unbraid as ub
 from unbraid.dynamics import DynamicFit, DynamicModel, NarxModel, Record, StateSpaceModel
-from unbraid.dynamics.fit import error_of, runs_on, simulation_error
+from unbraid.dynamics.fit import Asked, error_of, runs_on, simulation_error
 from unbraid.dynamics.models.slopes import average_slopes, visited
 from unbraid.kernels.arrays import Array
 
@@ -56,7 +58,15 @@ def fit_of(model: DynamicModel, linear: DynamicModel, *records: Record, noise: A
         ("Order 2 was chosen: order 3 gains less than 1 %.",),
         1.5,
         linear,
+        asked_for(model, records),
     )
+
+
+def asked_for(model: DynamicModel, records: Sequence[Record]) -> Asked:
+    own: dict[str, Any] = {"input_lags": model.input_lags, "output_lags": model.feedback.lags}
+    narx, order = isinstance(model, NarxModel), {"order": getattr(model, "order", 0)}
+    settings = {**(own if narx else order), "rank": model.rank, "starts": 3}
+    return Asked.of("narx" if narx else "state_space", settings, 0, records)
 
 
 @cache

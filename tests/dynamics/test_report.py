@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from unbraid.dynamics import DynamicFit, Record, SimulationStatus
 from unbraid.errors import FileError
 from unbraid.report.dynamic import write_report
 from unbraid.report.dynamic.subject import DynamicSubject
-from unbraid.report.dynamic.words import badges
+from unbraid.report.dynamic.words import badges, python_code
 from unbraid.results.outcome import Status
 
 FITS = {"state space": duffing_fit, "two by two": two_by_two_fit, "NARX": narx_fit}
@@ -51,7 +52,7 @@ def test_numbers_on_the_page_are_those_of_the_fit(tmp_path: Path) -> None:
     assert "2 of 3 starts came as low" in page
     assert "Order 2 was chosen" in page
     assert 'model = ub.dynamics.load("model.npz")' in page
-    assert "fit = ub.dynamics.state_space(record, order=2, rank=1)" in page
+    assert "fit = ub.dynamics.state_space(record, order=2, rank=1, starts=3, rng=0)" in page
 
 
 def test_noise_and_further_records_are_told(tmp_path: Path) -> None:
@@ -101,6 +102,43 @@ def test_an_error_is_compared_with_the_noise_of_what_was_fitted_to(times: float,
     )
     assert fit.noise == pytest.approx(0.05 / np.sqrt(8), rel=0.1)
     assert said in Page(written(fit, tmp_path)).text
+
+
+REPEATED: dict[str, tuple[str, dict[str, Any]]] = {
+    "state space": ("state_space", {"order": 2, "rank": 1, "starts": 3, "rng": 5, "continuation": "linear"}),
+    "rank open": ("state_space", {"order": 1, "starts": 2, "constraint": ub.Increasing(), "basis": ub.BSpline(4)}),
+    "NARX": ("narx", {"rank": 1, "input_lags": (0, 1), "output_lags": (1, 2), "starts": 1, "basis": ub.Polynomial(3)}),
+}
+
+
+@pytest.mark.parametrize(("function", "settings"), REPEATED.values(), ids=REPEATED)
+def test_the_code_on_the_page_repeats_the_fit_exactly(
+    function: str, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    u = np.tile(ub.dynamics.systems.low_pass(rng, 100, 1, 0.2), (3, 1))
+    y = ub.dynamics.systems.duffing(T=20, rng=0)[1].simulate(u) + 0.01 * rng.standard_normal((300, 1))
+    dt = 0.1 + 1e-9 / 3.0
+    record = Record(u, y, dt, burn_in=40, period=100, input_names=["f'o'rce"])
+    fit = getattr(ub.dynamics, function)(record, **settings)
+    code = python_code(DynamicSubject.of(fit, ()))
+    signals: dict[str, Any] = {"u": u, "y": y}
+    exec(code, signals)  # noqa: S102
+    assert signals["fit"].asked == fit.asked
+    assert signals["model"].dt == dt
+    np.testing.assert_array_equal(signals["fit"].objectives, fit.objectives)
+    np.testing.assert_array_equal(signals["model"].function.L, fit.model.function.L)
+
+
+def test_code_for_several_records_and_for_no_seed() -> None:
+    record, _ = ub.dynamics.systems.duffing(T=200, rng=0)
+    records = [record, Record(record.u, record.y, record.dt, burn_in=20)]
+    fit = ub.dynamics.state_space(records, 1, 0, rng=np.random.default_rng(3))
+    code = python_code(DynamicSubject.of(fit, ()))
+    assert "records = [\nub.dynamics.Record(u1, y1, dt=0.1),\nub.dynamics.Record(u2, y2, dt=0.1, burn_in=20),\n]" in code
+    assert "# the seed of this fit is not known" in code
+    compile(code, "page", "exec")
 
 
 def test_the_badge_of_the_status_is_the_status(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def this_command(name: str, left_out: Container[str | None] = ("jobs", "schedule
         value = context.params[option.name or ""]
         if isinstance(option, click.Argument):
             words += [quote(str(one)) for one in (value if isinstance(value, tuple) else (value,))]
-        elif option.name not in left_out and value not in (None, False, (), option.default):
+        elif option.name not in left_out and not (value is None or value is False or value in ((), option.default)):
             if isinstance(value, tuple) and not option.multiple:
                 value = ",".join(map(str, value))
             for one in value if isinstance(value, tuple) else (value,):

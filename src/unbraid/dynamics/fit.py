@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationSta
 from unbraid.dynamics.models.initial import first_outputs, known_means
 from unbraid.dynamics.record import Record, as_records, notes_on_periods
 from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.outcome import Status
 from unbraid.results.worth.held_out import percents
@@ -94,6 +95,22 @@ class RecordError:
         return "diverged" if np.isinf(self.rmse).any() else f"{figures(self.rmse)}, {percents(self.percent)} %{what}"
 
 
+class Asked(NamedTuple):
+    """What was asked for: the function of `ub.dynamics`, its settings, and those of each record as it was given."""
+
+    function: str
+    settings: dict[str, Any]
+    records: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, function: str, settings: dict[str, Any], rng: object, records: Record | Sequence[Record]) -> Asked:
+        """What is known before anything begins; a seed as `rng` is, None where only the same generator would repeat it."""
+        names = ("dt", "burn_in", "period", "input_names", "output_names")
+        several = [records] if isinstance(records, Record) else records
+        own = tuple({name: getattr(one, name) for name in names} for one in several)
+        return cls(function, {**settings, "rng": seed_of(rng)}, own)
+
+
 @dataclass(frozen=True, repr=False)
 class DynamicFit:
     """A dynamic model, and how it came about.
@@ -125,6 +142,8 @@ class DynamicFit:
         How long it took.
     linear
         The best linear model (BLA) whose error `linear_error` is, a model without branches; None where it was not kept.
+    asked
+        What was asked for, which repeats the fit; None where that is not known.
     """
 
     model: DynamicModel
@@ -142,6 +161,7 @@ class DynamicFit:
     notes: tuple[str, ...] = field(default=())
     seconds: float = 0.0
     linear: DynamicModel | None = None
+    asked: Asked | None = None
 
     @property
     def runs(self) -> list[Run]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.fit import Asked, DynamicFit
 from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm, Units
@@ -98,14 +98,14 @@ def state_space(
     least = 1 if order == "auto" else int(order)
     branches = 0 if rank == "auto" else int(rank)
     check_enough(used, least * (least + nu + ny) + ny * nu + branches * (2 * least + nu + ny + 3))
-    began = time.perf_counter()
-    with open_session(
-        used, {"kind": "state space", "order": order, **vars(request)}, rng, callback, checkpoint
-    ) as session:
+    began, settings = time.perf_counter(), {"order": order, **vars(request)}
+    asked = Asked.of("state_space", settings, rng, records)
+    with open_session(used, {"kind": "state space", **settings}, rng, callback, checkpoint) as session:
         linear = LinearModels(session.part(0.0, 0.02), used, request, max(least, MOST_STATES))
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
-        return find_size(session, linear.level, request, first, orders, notes, began, records)
+        found = find_size(session, linear.level, request, first, orders, notes, began, records)
+    return replace(found, asked=asked)
 
 
 def narx(
@@ -149,15 +149,17 @@ def narx(
         if len(record) < 2 * form.lead + 2:
             raise SettingError(f"Record {k} has {len(record)} samples, too few for a lag of {form.lead}: leave it out.")
     began = time.perf_counter()
-    settings = {"kind": "NARX", "input_lags": lags[0], "output_lags": lags[1], **vars(request)}
-    with open_session(used, settings, rng, callback, checkpoint) as session:
+    settings = {"input_lags": lags[0], "output_lags": lags[1], **vars(request)}
+    asked = Asked.of("narx", settings, rng, records)
+    with open_session(used, {"kind": "NARX", **settings}, rng, callback, checkpoint) as session:
         data = Data(form, Units.of(used), used)
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
         run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
         level = Identification(data, request), shrunk(model) if run is None else model_of(run)
-        return find_size(session, lambda _: level, request, 1, 1, (), began, records)
+        found = find_size(session, lambda _: level, request, 1, 1, (), began, records)
+    return replace(found, asked=asked)
 
 
 def shrunk(model: Candidate) -> Candidate:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.models.base import SimulationStatus
-from unbraid.dynamics.models.narx import NarxModel
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.report.dynamic.subject import DynamicSubject
 from unbraid.report.repeat import call_code, shape_code
@@ -96,36 +96,38 @@ def course_words(fit: DynamicFit) -> str:
 
 
 def python_code(subject: DynamicSubject) -> str:
-    """Python code that makes such a fit, and uses its model."""
-    fit, model = subject.fit, subject.fit.model
-    several = len(fit.records) > 1
-    given = ["records" if several else "record"]
-    if isinstance(model, NarxModel):
-        function = "narx"
-        given += [f"rank={model.rank}", f"input_lags={model.input_lags}", f"output_lags={model.output_lags}"]
-    else:
-        function = "state_space"
-        given += [f"order={getattr(model, 'order', 0)}", f"rank={model.rank}"]
-    if fit.basis is not None:
-        given.append(f"basis=ub.{fit.basis!r}")
-    shapes = set(fit.constraints) - {None}
-    if shapes:
-        given.append(f"constraint={shape_code(fit.constraints if len(set(fit.constraints)) > 1 else shapes.pop())}")
+    """Python code that repeats the fit, as far as it is known, and uses its model."""
+    fit, asked = subject.fit, subject.fit.asked
     first = fit.records[0]
-    sizes = f"u (T, {first.nu}), y (T, {first.ny})"
-    record = f"ub.dynamics.Record(u, y, dt={first.dt:.6g})"
+    lines = ["import unbraid as ub", "", f"# your signals: u (T, {first.nu}), y (T, {first.ny})"]
+    if asked is not None:
+        several = len(asked.records) > 1
+        given = ["A", "B", "C", "D", "f"] if asked.function == "decouple" else []
+        given += ["records" if several else "record", *(setting_code(*one) for one in asked.settings.items())]
+        lines += ["records = ["] if several else []
+        for k, one in enumerate(asked.records, 1):
+            signals = [f"u{k}", f"y{k}"] if several else ["u", "y"]
+            settings = [f"{name}={value!r}" for name, value in one.items() if value not in (None, 0)]
+            code = call_code("ub.dynamics.Record", [*signals, *settings])
+            lines.append(f"{code}," if several else f"record = {code}")
+        lines += ["]"] if several else []
+        lines += [] if asked.settings["rng"] is not None else ["# the seed of this fit is not known: another one repeats it roughly"]
+        lines += [call_code(f"fit = ub.dynamics.{asked.function}", [one for one in given if one])]
+        lines += ['fit.model.save("model.npz")', ""]
     return "\n".join(
         [
-            "import unbraid as ub",
-            "",
-            f"# your signals: {sizes}",
-            f"records = [{record}, ...]" if several else f"record = {record}",
-            call_code(f"fit = ub.dynamics.{function}", given),
-            'fit.model.save("model.npz")',
-            "",
+            *lines,
             'model = ub.dynamics.load("model.npz")',
             "model.simulate(u)                  # from rest",
             "model.simulate(u, y_start=y[:50])  # the first outputs set the initial state",
             "model.predict(u, y)                # one step ahead",
         ]
     )
+
+
+def setting_code(name: str, value: Any) -> str:
+    """A setting as Python code; nothing for None, which all of them are by default but the seed."""
+    if value is None:
+        return "rng=None" if name == "rng" else ""
+    code = shape_code(value) if name == "constraint" else f"ub.{value!r}" if name == "basis" else repr(value)
+    return f"{name}={code}".replace("'", '"')
