@@ -163,7 +163,9 @@ def test_where_every_basis_diverges_the_simplest_stays(
     """Infinity is not as good as infinity."""
     bases, point = [ub.Polynomial(degree) for degree in (3, 5, 7)], cast("Any", None)
     found = {basis: LOST if np.isinf(e) else error_of_size(e) for basis, e in zip(bases, errors, strict=True)}
-    monkeypatch.setattr(Identification, "judged", lambda self, session, point, basis: Fitted(point, basis, found[basis]))
+    monkeypatch.setattr(
+        Identification, "judged", lambda self, session, point, basis: Fitted(point, basis, found[basis])
+    )
     monkeypatch.setattr(Identification, "best_beyond", lambda self, session, among: among)
     work = Identification(cast("Any", None), Request(1, None, None, "auto", 1, None))
     among = cast("Any", work.choose_basis(Session(), point, bases, None))

@@ -91,6 +91,50 @@ def test_several_files_are_several_records(folder: Path, asked: dict[str, Any]) 
     assert "On further records" in result.stdout
 
 
+def test_burn_in_and_period_are_of_the_data_and_not_of_the_test(folder: Path, asked: dict[str, Any]) -> None:
+    short = duffing_fit().records[0].take(slice(600, 800))
+    np.savez("short.npz", u=short.u, y=short.y)
+    np.savez("periodic.npz", u=np.tile(short.u, (3, 1)), y=np.tile(short.y, (3, 1)))
+    line = "identify periodic.npz --dt 0.1 --burn-in 200 --period 200 --test short.npz -o found.npz --json"
+    document = json.loads(run(line).stdout)
+    [record] = asked["records"]
+    assert (record.burn_in, record.period) == (200, 200)
+    assert document["test_errors"][0]["samples"] == 180
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("record.npz short.npz --burn-in 300", "short.npz: burn_in=300, but there are only 200 samples"),
+        ("short.npz record.npz --period 300", "short.npz: period=300, but only 200 samples count"),
+        ("record.npz short.npz --period 100", "record.npz: period=100, but u differs from period to period by"),
+        (
+            "record.npz two.npz",
+            "two.npz: Records must have the same signals: record 1 has 1 input and 1 output, record 2",
+        ),
+        ("record.npz --test two.npz", "two.npz: Records must have the same signals"),
+        (
+            "record.npz --test single.npz",
+            "single.npz: 1 first output would set the state, but the record has only 1 sample",
+        ),
+        ("record.npz --test gaps.npz", "gaps.npz: y has an output of which nothing is known"),
+    ],
+)
+def test_what_is_wrong_with_a_record_names_its_file(line: str, said: str, folder: Path, asked: dict[str, Any]) -> None:
+    short = duffing_fit().records[0].take(slice(600, 800))
+    np.savez("short.npz", u=short.u, y=short.y)
+    np.savez("two.npz", u=np.tile(short.u, (1, 2)), y=short.y)
+    np.savez("single.npz", u=short.u[:1], y=short.y[:1])
+    np.savez("gaps.npz", u=short.u, y=np.full_like(short.y, np.nan))
+    assert said in refusal(run(f"identify {line} --dt 0.1 -o found.npz")).replace("--burn-in=", "burn_in=")
+
+
+def test_a_rank_of_none_is_repeated(folder: Path, asked: dict[str, Any]) -> None:
+    line = "unbraid identify record.npz --dt 0.30000000000000004 --order 2 --rank 0 -o found.npz --report page.html"
+    assert run(line.removeprefix("unbraid ")).exit_code == 0
+    assert line in Path("page.html").read_text(encoding="utf-8")
+
+
 def test_the_report_tells_how_a_shell_repeats_it(folder: Path, asked: dict[str, Any]) -> None:
     line = "unbraid identify record.npz --kind narx --input-lags 0,1 --output-lags 1,2 -o found.npz --report page.html"
     result = run(line.removeprefix("unbraid "))

@@ -235,6 +235,43 @@ def test_names_and_sampling_time_come_along() -> None:
     assert fit.model.nonlinearity.input_names == ("x1", "x2", "force")
 
 
+# From a given model
+
+
+def test_the_rank_of_a_given_model_is_found() -> None:
+    """As many branches as its nonlinearity needs on the records; none where it is a line."""
+    truth = ub.dynamics.systems.duffing(T=20, rng=0)[1]
+    parts = truth.A, truth.B, truth.C, truth.D
+
+    def spring(points: Any) -> Any:
+        cube = points[:, 0] ** 3
+        return np.stack([-0.01 * cube, -0.1 * cube, 0.0 * cube], axis=1)
+
+    fit = ub.dynamics.decouple(*parts, spring, duffing(300), **{**QUICK, "starts": 1})
+    assert fit.model.rank == 1
+    assert fit.simulation_error.percent[0] < 2.0
+    assert fit.notes[0].startswith("1 branch: errors on held-out stretches")
+    assert fit.asked is not None
+    assert (fit.asked.function, fit.asked.settings["rank"]) == ("decouple", "auto")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"rank": 0}, "rank must be a whole number of at least 1, got 0"),
+        ({"rank": "some"}, "rank must be a whole number"),
+        ({"f": 3}, "f must be a function of points"),
+        ({"B": np.ones((3, 1))}, r"B must be \(2, 1\), as A and the records have it, got shape \(3, 1\)"),
+        ({"C": np.ones((2, 2))}, r"C must be \(1, 2\)"),
+    ],
+)
+def test_a_given_model_that_fits_no_record_is_refused(wrong: dict[str, Any], said: str) -> None:
+    truth = ub.dynamics.systems.duffing(T=20, rng=0)[1]
+    given = {**{name: getattr(truth, name) for name in "ABCD"}, "f": lambda p: 0.0 * p, "rank": 1, **wrong}
+    with pytest.raises(UnbraidError, match=said):
+        ub.dynamics.decouple(**given, records=duffing(100))
+
+
 # Units
 
 
@@ -334,7 +371,7 @@ def test_long_lags_have_as_many_first_outputs() -> None:
     model = random_narx((0, 12), (1,), nu=1, ny=1)
     fresh = Record(duffing(60).u, duffing(60).y, model.dt)
     assert runs_on(model, fresh)[0].skip == 12
-    with pytest.raises(UnbraidError, match="12 outputs are needed before the first, but the record has only 12 samples"):
+    with pytest.raises(UnbraidError, match="12 first outputs would set the state, but the record has only 12 samples"):
         runs_on(model, fresh.take(slice(0, 12)))
 
 

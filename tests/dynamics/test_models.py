@@ -248,7 +248,9 @@ def test_a_narx_model_predicts_where_the_beginning_or_an_output_is_not_known() -
 @pytest.mark.parametrize("name", ["duffing", "with a gain", "narx"])
 def test_a_prediction_knows_no_output_of_its_moment_or_later(name: str) -> None:
     """Nor inputs that are still to come."""
-    model = {"duffing": system("duffing", 20)[1], "with a gain": random_state_space(gain=0.1), "narx": random_narx()}[name]
+    model = {"duffing": system("duffing", 20)[1], "with a gain": random_state_space(gain=0.1), "narx": random_narx()}[
+        name
+    ]
     u, y = random_inputs(120, model.nu), random_inputs(120, model.ny, seed=4)
     y[7:9, 0] = np.nan
     before = model.predict(u, y)
@@ -361,7 +363,10 @@ u_and_y = (np.ones((20, 2)), np.ones((20, 2)))
         (lambda m: m.simulate(u_and_y[0], np.ones((20, 3))), "y_start must be (T, 2), got shape (20, 3)."),
         (lambda m: m.simulate(u_and_y[0], np.ones((30, 2))), "y_start has 30 samples, more than u, which has 20."),
         (lambda m: m.simulate(u_and_y[0], np.full((20, 2), np.nan)), "y_start has 40 entries that are NaN or infinite"),
-        (lambda m: m.run(u_and_y[0], [[1.0, np.nan]] * 5), "first at y_start[0, 1]: give the outputs before the first gap"),
+        (
+            lambda m: m.run(u_and_y[0], [[1.0, np.nan]] * 5),
+            "first at y_start[0, 1]: give the outputs before the first gap",
+        ),
         (lambda m: m.predict(u_and_y[0], np.ones((19, 2))), "u and y must be of the same length, got 20 and 19."),
         (lambda m: m.predict(u_and_y[0], np.ones((20, 1))), "y must be (T, 2), got shape (20, 1)."),
         (lambda m: m.predict(u_and_y[0], np.full((20, 2), np.inf)), "put NaN where an output is not known"),

@@ -136,7 +136,9 @@ def test_code_for_several_records_and_for_no_seed() -> None:
     records = [record, Record(record.u, record.y, record.dt, burn_in=20)]
     fit = ub.dynamics.state_space(records, 1, 0, rng=np.random.default_rng(3))
     code = python_code(DynamicSubject.of(fit, ()))
-    assert "records = [\nub.dynamics.Record(u1, y1, dt=0.1),\nub.dynamics.Record(u2, y2, dt=0.1, burn_in=20),\n]" in code
+    assert (
+        "records = [\nub.dynamics.Record(u1, y1, dt=0.1),\nub.dynamics.Record(u2, y2, dt=0.1, burn_in=20),\n]" in code
+    )
     assert "# the seed of this fit is not known" in code
     compile(code, "page", "exec")
 

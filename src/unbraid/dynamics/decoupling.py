@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,23 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
-from unbraid.dynamics.fit import DynamicFit
+from unbraid.dynamics.fit import Asked, DynamicFit
 from unbraid.dynamics.identifying.choosing import LOST
-from unbraid.dynamics.identifying.climbing import MOST_STATES
+from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
 from unbraid.dynamics.identifying.finishing import balanced_model
 from unbraid.dynamics.identifying.linear_models import LinearModels
-from unbraid.dynamics.identifying.request import Request, open_session
+from unbraid.dynamics.identifying.request import Auto, Request, is_auto, open_session
 from unbraid.dynamics.identifying.search import CUBIC
+from unbraid.dynamics.identifying.stages import Fitted, Identification
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import Outputs
 from unbraid.dynamics.models.state_space import matrix
 from unbraid.dynamics.models.trajectory import walk
 from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.fitting.request import Continuing
+from unbraid.fitting.session import Session
 from unbraid.kernels.arrays import Array, spread_out
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
@@ -45,7 +48,7 @@ def decouple(
     D: npt.ArrayLike,
     f: Callable[..., Any],
     records: Record | Sequence[Record],
-    rank: int,
+    rank: int | Auto = "auto",
     *,
     basis: Basis | None = None,
     constraint: Constraint | Sequence[Constraint | None] | None = None,
@@ -71,7 +74,7 @@ def decouple(
     records
         One `Record`, or several.
     rank
-        How many branches.
+        How many branches. "auto": as many as make the simulation of held-out stretches better, as in `state_space`.
     basis, constraint, continuation, starts, rng, callback, checkpoint, max_seconds
         As of `state_space`; `starts` are those of the decoupling.
 
@@ -89,7 +92,8 @@ def decouple(
     True
     """
     used = as_records(records)
-    check_whole("rank", rank, 1)
+    if not is_auto(rank):
+        check_whole("rank", rank, 1)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     if not callable(f):
         raise SettingError(f"f must be a function of points [x; u], got {shown(f)}.")
@@ -99,24 +103,46 @@ def decouple(
         if parts[name].shape != shape:
             raise DataError(f"{name} must be {shape}, as A and the records have it, got shape {parts[name].shape}.")
     given = GivenModel(np.block([[parts["A"], parts["B"]], [parts["C"], parts["D"]]]), f, nx)
-    began = time.perf_counter()
-    settings = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0]), **vars(request)}
-    with open_session(used, settings, rng, callback, checkpoint) as session:
+    began, settings = time.perf_counter(), vars(request)
+    asked = Asked.of("decouple", settings, rng, records)
+    further = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0])}
+    with open_session(used, {**settings, **further}, rng, callback, checkpoint) as session:
         phi = session.journal.unit(lambda: given.points(used))
-        problem = Problem.from_function(f, phi)
-        static = decouple_function(problem, rank, basis=CUBIC, constraint=constraint, starts=starts, rng=session.rng)
         work, linear = LinearModels(session, used, request, max(nx, MOST_STATES)).level(nx)
-        scales = work.data.form.scales(work.data.units)
-        courses = work.data.courses(work.data.stretches())
-        model = balanced_model(given.L, static.model, scales)
-        solver = work.fitting.solver(courses, CUBIC, rank)
-        point = solver.point(work.onto(courses, model))
-        if point is None:
-            raise DataError("The decoupled model cannot be simulated: raise the rank, or give a constraint.")
-        found = work.choose_basis(session.part(0.3, 0.8), solver.placed_anew(point), request.bases, None)
-        if found.inside is LOST:
-            raise DataError("No decoupled model of this rank can be simulated: raise the rank.")
-        return work.finish(session, found, linear, began, records)
+        level = Decoupling(work.data, request, L=given.L, problem=Problem.from_function(f, phi)), linear
+        found = find_size(session, lambda _: level, request, nx, nx, (), began, records)
+    return replace(found, asked=asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoupling(Identification):
+    """An identification whose branches begin as those that a given nonlinearity, known at some points, is decoupled to.
+
+    Attributes
+    ----------
+    L
+        The linear part of the given model.
+    problem
+        Its nonlinearity.
+    """
+
+    L: Array
+    problem: Problem
+
+    def fit_branches(
+        self, session: Session, linear: Candidate, rank: int, bases: Sequence[Basis], fewer: Candidate | None = None
+    ) -> Fitted | None:
+        """So many branches of the given model, in the basis that does best; None where they cannot be simulated."""
+        (rng,) = session.rng.spawn(1)
+        constraint, starts = self.request.constraints[:rank], self.request.starts
+        static = decouple_function(self.problem, rank, basis=CUBIC, constraint=constraint, starts=starts, rng=rng)
+        courses, scales = self.data.courses(self.data.stretches()), self.data.form.scales(self.data.units)
+        solver = self.fitting.solver(courses, CUBIC, rank)
+        point = solver.point(self.onto(courses, balanced_model(self.L, static.model, scales)))
+        found = None if point is None else self.choose_basis(session, solver.placed_anew(point), bases, None)
+        if not is_auto(self.request.rank) and (found is None or (found.inside is LOST and found.cut is None)):
+            raise DataError("No decoupled model of this rank can be simulated: raise the rank, or give a constraint.")
+        return found
 
 
 @dataclass(frozen=True)

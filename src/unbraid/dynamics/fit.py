@@ -89,7 +89,6 @@ class RecordError:
             parts.append("DIVERGED")
         return f"RecordError({'; '.join((*parts, *self.notes))})"
 
-
     def told(self, what: str = "") -> str:
         """'0.0076, 1 %' and of what; 'diverged' where it is infinite."""
         return "diverged" if np.isinf(self.rmse).any() else f"{figures(self.rmse)}, {percents(self.percent)} %{what}"
@@ -213,7 +212,9 @@ class DynamicFit:
             f"  linear   {self.linear_error.told()}: the best without branches",
         ]
         if self.noise is not None:
-            lines.append(f"  noise    {figures(self.noise)}, of averaged periods: an error this low leaves nothing to be explained")
+            lines.append(
+                f"  noise    {figures(self.noise)}, of averaged periods: an error this low leaves nothing to be explained"
+            )
         lines.append(f"  basis    {self.basis!r}")
         if self.starts:
             lines.append(f"  starts   {len(self.starts)}, {self.close} within 1 % of the best")
@@ -237,7 +238,7 @@ def runs_on(
             )
         count = max(first_outputs(len(record)), model.lead) if first is None else first
         if count >= len(record):
-            what = f"{counted(count, 'output')} are needed before the first" if first is None else f"first={count}"
+            what = f"{counted(count, 'first output')} would set the state" if first is None else f"first={count}"
             length = counted(len(record), "sample")
             raise SettingError(f"{what}, but the record has only {length}: some of them must count.")
         start = record.y[:count] if count else None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import counted, numbers
-from unbraid.dynamics.record import Record
-from unbraid.errors import DataError, FileError
+from unbraid.dynamics.record import Record, as_records
+from unbraid.errors import DataError, FileError, UnbraidError
 from unbraid.kernels.arrays import Array
 from unbraid.reading.arrays import check_sizes
 from unbraid.reading.columns import Columns, check_distinct, choose
@@ -73,7 +74,19 @@ def read_record(
         else:
             signals, t = signals_in_arrays(source, asked, time)
     (u, u_names), (y, y_names) = signals["inputs"], signals["outputs"]
-    return Record(u, y, dt, t=t, burn_in=burn_in, period=period, input_names=u_names, output_names=y_names)
+    with naming(path):
+        record = Record(u, y, dt, t=t, burn_in=burn_in, period=period, input_names=u_names, output_names=y_names)
+        as_records(record)  # refuses periods that are none
+    return record
+
+
+@contextmanager
+def naming(path: StrPath) -> Iterator[None]:
+    """What is refused is refused with the name of its file."""
+    try:
+        yield
+    except UnbraidError as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def read_inputs(

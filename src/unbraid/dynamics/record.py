@@ -187,17 +187,22 @@ def as_records(records: object) -> tuple[Record, ...]:
         raise SettingError(f"records must be a ub.dynamics.Record or a list of them, got {shown(records)}.")
     first = several[0]
     for k, one in enumerate(several[1:], 2):
-        if (one.nu, one.ny) != (first.nu, first.ny):
-            raise DataError(
-                f"Records must have the same signals: record 1 has {counted(first.nu, 'input')} and "
-                f"{counted(first.ny, 'output')}, record {k} has {one.nu} and {one.ny}."
-            )
+        check_alike(first, one, k)
         if not np.isclose(one.dt, first.dt, rtol=1e-6):
             raise DataError(
                 f"Records must have the same sampling time: record 1 has {first.dt:.6g}, record {k} has {one.dt:.6g}. "
                 "Resample one of them."
             )
     return tuple(averaged(one) for one in several)
+
+
+def check_alike(first: Record, one: Record, k: int) -> None:
+    """Refuse a record, the k-th, of other signals than the first has."""
+    if (one.nu, one.ny) != (first.nu, first.ny):
+        raise DataError(
+            f"Records must have the same signals: record 1 has {counted(first.nu, 'input')} and "
+            f"{counted(first.ny, 'output')}, record {k} has {one.nu} and {one.ny}."
+        )
 
 
 def check_signals(records: Sequence[Record]) -> None:
@@ -315,7 +320,9 @@ def notes_on_periods(records: Sequence[Record]) -> tuple[str, ...]:
                 f"{noise[worst]:.3g}. Give burn_in={len(record) - len(settled) * y.shape[1]}."
             )
         if share:
-            notes.append(f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread: averaged.")
+            notes.append(
+                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread: averaged."
+            )
     return tuple(notes)
 
 

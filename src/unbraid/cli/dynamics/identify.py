@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,9 +22,9 @@ from unbraid.cli.output import MOST_ROWS, json_option, print_table, say, say_doc
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
 from unbraid.dynamics import DynamicFit, Record, RecordError
-from unbraid.dynamics.fit import runs_on, simulation_error
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.reading import describe_record
+from unbraid.dynamics.reading import describe_record, naming
+from unbraid.dynamics.record import check_alike
 from unbraid.errors import FileError
 from unbraid.fitting.request import Continuing
 from unbraid.report.dynamic import write_report
@@ -85,7 +86,7 @@ def auto_option(name: str, text: str) -> Callable[[click.decorators.FC], click.d
     type=click.Choice(get_args(Continuing)),
     default="auto",
     show_default=True,
-    help="How branches go on beyond the range of their inputs; auto: as far as the data determine it.",
+    help="How branches go on beyond the range of their inputs, as of fit; auto: as simulates held-out stretches best.",
 )
 @click.option("--starts", type=int, default=8, show_default=True, help="How many random starts.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random starts.")
@@ -143,7 +144,10 @@ def command(
     check_checkpoint(checkpoint, output, *read, *filter(None, [report_path]))
     with progress_bar("Identifying") as callback:
         records = [signals.read(path, callback) for path in data]
-        fresh = [signals.read(path, callback) for path in test]
+        fresh = [replace(signals, burn_in=0, period=None).read(path, callback) for path in test]
+        for k, (path, one) in enumerate(zip((*data, *test), (*records, *fresh), strict=True), 1):
+            with naming(path):
+                check_alike(records[0], one, k)
         with kept_on_interrupt(lambda: kept_in(checkpoint)):
             identify = dynamics.state_space if kind == "state-space" else dynamics.narx
             result = identify(
@@ -162,7 +166,10 @@ def command(
         with keeping_interrupts_back():
             result.model.save(output)
             file_is_there("model", output)
-        errors = [simulation_error(runs_on(result.model, one)) for one in fresh]
+        errors = []
+        for path, one in zip(test, fresh, strict=True):
+            with naming(path):
+                errors.append(result.error_on(one))
         if report_path is not None:
             shell = this_command("unbraid identify", left_out=("as_json", "checkpoint"))
             with kept_on_interrupt(lambda: f"Interrupted while the report was made: the model is there, in {output}."):

@@ -68,14 +68,14 @@ def record_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--period",
             type=click.IntRange(min=2),
-            help="Samples in a period of the inputs: whole periods are averaged, and tell the noise.",
+            help="Samples in a period of the inputs in DATA: whole periods are averaged, and tell the noise.",
         ),
         click.option(
             "--burn-in",
             type=click.IntRange(min=0),
             default=0,
             show_default=True,
-            help="Samples at the beginning of each record that count in no error.",
+            help="Samples at the beginning of each record of DATA that count in no error.",
         ),
         click.option(
             "--time",

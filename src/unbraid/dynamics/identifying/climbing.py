@@ -114,11 +114,7 @@ class Climb:
         for (order, rank), found in sorted(self.tried.items()):
             name = counted(rank, "branch", "branches") if rank else "none"
             where = f"order {order} with {name}" if with_orders else name
-            parts.append(
-                f"{self.error((order, rank))} for {where}"
-                if found is not None
-                else f"nothing for {where}"
-            )
+            parts.append(f"{self.error((order, rank))} for {where}" if found is not None else f"nothing for {where}")
         name = counted(chosen[1], "branch", "branches") if chosen[1] else "no branches"
         size = f"Order {chosen[0]} and {name}" if with_orders else name.capitalize()
         return f"{size}: errors on held-out stretches, in % of the spread, are {', '.join(parts)}."

@@ -294,9 +294,7 @@ class Identification:
         )
         user = in_user_units(form, self.data.units, final, found.basis, far, spread, {**signals, "noise": noise})
         none, signals = np.zeros((0, 2)), {**signals, "noise": linear_noise}
-        best_linear = in_user_units(
-            form, self.data.units, straight.model, None, none, np.ones_like(spread), signals
-        )
+        best_linear = in_user_units(form, self.data.units, straight.model, None, none, np.ones_like(spread), signals)
         if isinstance(user, StateSpaceModel):
             user = user.changed(K=find_gain(user, self.data.records))
         models = Finished(user, final.pasts, best_linear, straight.model.pasts)
@@ -353,7 +351,9 @@ class Identification:
             notes = (*notes, ALL_DIVERGED)
         if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
             return notes
-        beyond = f"as polynomials for {100 * found.reach:g} % of their range, then as lines" if found.reach else "as lines"
+        beyond = (
+            f"as polynomials for {100 * found.reach:g} % of their range, then as lines" if found.reach else "as lines"
+        )
         return (
             *notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, with errors "

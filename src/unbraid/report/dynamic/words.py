@@ -111,7 +111,11 @@ def python_code(subject: DynamicSubject) -> str:
             code = call_code("ub.dynamics.Record", [*signals, *settings])
             lines.append(f"{code}," if several else f"record = {code}")
         lines += ["]"] if several else []
-        lines += [] if asked.settings["rng"] is not None else ["# the seed of this fit is not known: another one repeats it roughly"]
+        lines += (
+            []
+            if asked.settings["rng"] is not None
+            else ["# the seed of this fit is not known: another one repeats it roughly"]
+        )
         lines += [call_code(f"fit = ub.dynamics.{asked.function}", [one for one in given if one])]
         lines += ['fit.model.save("model.npz")', ""]
     return "\n".join(

@@ -111,7 +111,10 @@ def settings(fit: DynamicFit) -> list[tuple[str, str]]:
         ("basis", "not known" if fit.basis is None else repr(fit.basis)),
         ("shape asked for", ", ".join(dict.fromkeys(shapes)) or "none"),
         ("starts", str(len(fit.starts) if fit.asked is None else fit.asked.settings["starts"])),
-        ("seed", "not known" if fit.asked is None or fit.asked.settings["rng"] is None else str(fit.asked.settings["rng"])),
+        (
+            "seed",
+            "not known" if fit.asked is None or fit.asked.settings["rng"] is None else str(fit.asked.settings["rng"]),
+        ),
         ("time", f"{fit.seconds:.2g} s"),
         ("unbraid", versions),
     ]
