@@ -124,7 +124,7 @@ def test_the_code_on_the_page_repeats_the_fit_exactly(
     fit = getattr(ub.dynamics, function)(record, **settings)
     code = python_code(DynamicSubject.of(fit, ()))
     signals: dict[str, Any] = {"u": u, "y": y}
-    exec(code, signals)  # noqa: S102
+    exec(code, signals)
     assert signals["fit"].asked == fit.asked
     assert signals["model"].dt == dt
     np.testing.assert_array_equal(signals["fit"].objectives, fit.objectives)

@@ -103,7 +103,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, function: str, settings: dict[str, Any], rng: object, records: Record | Sequence[Record]) -> Asked:
-        """What is known before anything begins; a seed as `rng` is, None where only the same generator would repeat it."""
+        """What is known before anything begins; `rng` becomes None where it is no seed, but a generator."""
         names = ("dt", "burn_in", "period", "input_names", "output_names")
         several = [records] if isinstance(records, Record) else records
         own = tuple({name: getattr(one, name) for name in names} for one in several)
@@ -212,9 +212,7 @@ class DynamicFit:
             f"  linear   {self.linear_error.told()}: the best without branches",
         ]
         if self.noise is not None:
-            lines.append(
-                f"  noise    {figures(self.noise)}, of averaged periods: an error this low leaves nothing to be explained"
-            )
+            lines.append(f"  noise    {figures(self.noise)}, of averaged periods")
         lines.append(f"  basis    {self.basis!r}")
         if self.starts:
             lines.append(f"  starts   {len(self.starts)}, {self.close} within 1 % of the best")

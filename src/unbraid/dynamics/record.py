@@ -236,7 +236,7 @@ def whole_periods(record: Record) -> tuple[Array, Array]:
     """U and y, (periods, P, ·), of the whole periods behind the burn-in; without a period all of it is one."""
     known = len(record) - record.burn_in
     P = record.period or known
-    if P > known:
+    if known < P:
         raise DataError(f"period={P}, but only {known} samples count: give a whole period at least.")
     begin = len(record) - known // P * P
     return record.u[begin:].reshape(-1, P, record.nu), record.y[begin:].reshape(-1, P, record.ny)
@@ -259,7 +259,7 @@ def settled_periods(record: Record) -> tuple[Array, Array]:
 
 
 def input_differences(u: Array) -> Array:
-    """By how much each input of periods (count, P, nu) differs from its mean period, in its spread; 0 if by rounding."""
+    """By how much each input of periods (count, P, nu) differs from its mean period, in spreads; 0 if by rounding."""
     apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
     rounded = apart <= ROUNDING * np.abs(u).max(axis=(0, 1))
     return np.where(rounded, 0.0, apart / np.where(rounded, 1.0, u.std(axis=(0, 1))))

@@ -34,8 +34,8 @@ from unbraid.dynamics.identifying.search import (
     with_branches,
 )
 from unbraid.dynamics.models.feedback import Course
-from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.models.state_space import StateSpaceModel
+from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.record import Record, noise_left, notes_on_periods
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
@@ -357,8 +357,8 @@ class Identification:
         return (
             *notes,
             f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, with errors "
-            f"of {found.inside} of the spread within the range, and {100 * found.beyond:.3g} % where outputs were larger "
-            "than all that was fitted to.",
+            f"of {found.inside} of the spread within the range, and {100 * found.beyond:.3g} % where outputs were "
+            "larger than all that was fitted to.",
         )
 
 

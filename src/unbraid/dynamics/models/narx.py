@@ -112,7 +112,7 @@ class NarxModel(DynamicModel):
 
     @np.errstate(all="ignore")
     def predicted(self, u: Array, y: Array) -> Array:
-        """One step ahead: f of measured outputs, of predicted ones where there is a gap, and of those at rest before."""
+        """One step ahead: f of measured outputs, of predicted ones in gaps, and of those at rest before."""
         lead = self.lead
         v = self.from_outside(np.concatenate([np.tile(self.rest_input, (lead, 1)), u]))
         filled = np.concatenate([np.tile(self.past_at_rest()[-1], (lead, 1)), y])
