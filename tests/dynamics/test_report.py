@@ -18,7 +18,7 @@ from unbraid.dynamics import DynamicFit, Record, SimulationStatus
 from unbraid.errors import FileError
 from unbraid.report.dynamic import write_report
 from unbraid.report.dynamic.subject import DynamicSubject
-from unbraid.report.dynamic.words import badges, python_code
+from unbraid.report.dynamic.words import badges, linear_words, python_code
 from unbraid.results.outcome import Status
 
 FITS = {"state space": duffing_fit, "two by two": two_by_two_fit, "NARX": narx_fit}
@@ -63,6 +63,13 @@ def test_noise_and_further_records_are_told(tmp_path: Path) -> None:
     assert "On a record that the fit did not see, the error is" in page
     assert "A record that the fit did not see: the 200 samples about where it misses most" in page
     assert "unbraid identify …" in page
+
+
+def test_a_transient_in_a_further_record_is_told() -> None:
+    record, _ = ub.dynamics.systems.duffing(T=200, rng=9)
+    u, y = np.tile(record.u, (4, 1)), np.tile(record.y, (4, 1)) + 0.5 * (0.9 ** np.arange(800))[:, None]
+    subject = DynamicSubject.of(duffing_fit(), [record, Record(u, y, record.dt, period=200)])
+    assert "The first period of 4 has a transient" in linear_words(subject)
 
 
 def test_names_are_names_and_no_markup(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def linear_words(subject: DynamicSubject) -> str:
         what = "a record" if len(subject.tests) == 1 else "records"
         off = f"the error is {in_percent(fresh)}" if np.isfinite(fresh) else "a simulation diverges"
         said.append(f"On {what} that the fit did not see, {off}.")
+        said += [note for one in subject.test_errors for note in one.notes]
     return " ".join(said)
 
 
