@@ -209,6 +209,8 @@ def test_measured_inputs_that_differ_a_little_are_averaged_and_told() -> None:
     np.testing.assert_allclose(used.u[:50, 0], measured.reshape(4, 50).mean(axis=0))
     [note] = notes_on_periods([record])
     assert note.startswith("Inputs differ from period to period by 0.0")
+    assert note.endswith("look at period=50 if they should be equal.")
+    assert notes_on_periods([Record(1e200 * u, 1e200 * y)]) == ()
     with pytest.raises(UnbraidError, match=r"u differs from period to period by 4\d\.\d % of its spread \(valve\)"):
         as_records(Record(u + 0.5 * rng.standard_normal(200), y, period=50, input_names=["valve"]))
 

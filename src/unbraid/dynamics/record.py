@@ -258,6 +258,7 @@ def settled_periods(record: Record) -> tuple[Array, Array]:
     return u[first:], y[first:]
 
 
+@np.errstate(all="ignore")
 def input_differences(u: Array) -> Array:
     """By how much each input of periods (count, P, nu) differs from its mean period, in spreads; 0 if by rounding."""
     apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
@@ -276,12 +277,14 @@ def has_transient(y: Array) -> bool:
     return noise is not None and bool(np.any(off > 2.0 * noise**2 * len(y) / (len(y) - 1) + ROUNDING**2 * size))
 
 
+@np.errstate(all="ignore")
 def mean_squares(y: Array) -> Array:
     """The mean square of what is known of each output (T, ny); 0 where nothing is."""
     known = ~np.isnan(y)
     return np.asarray(np.sum(np.where(known, y, 0.0) ** 2, axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
+@np.errstate(all="ignore")
 def noise_of(y: Array) -> Array | None:
     """The standard deviation (ny,) of what differs between periods (count, P, ny); None where nothing tells."""
     known = ~np.isnan(y)
@@ -321,7 +324,8 @@ def notes_on_periods(records: Sequence[Record]) -> tuple[str, ...]:
             )
         if share:
             notes.append(
-                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread: averaged."
+                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread, and are averaged: "
+                f"look at period={record.period} if they should be equal."
             )
     return tuple(notes)
 
