@@ -324,8 +324,8 @@ def notes_on_periods(records: Sequence[Record]) -> tuple[str, ...]:
             )
         if share:
             notes.append(
-                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread, and are averaged: "
-                f"look at period={record.period} if they should be equal."
+                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread, and are "
+                f"averaged: look at period={record.period} if they should be equal."
             )
     return tuple(notes)
 
