@@ -113,7 +113,7 @@ def decouple(
         found = work.choose_basis(session.part(0.3, 0.8), solver.placed_anew(point), request.bases, None)
         if found.inside is LOST:
             raise DataError("No decoupled model of this rank can be simulated: raise the rank.")
-        return work.finish(session, found, linear, began, records)
+        return session.noted(work.finish(session, found, linear, began, records))
 
 
 @dataclass(frozen=True)

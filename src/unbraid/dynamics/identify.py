@@ -104,7 +104,7 @@ def state_space(
         linear = LinearModels(session.part(0.0, 0.02), used, request, max(least, MOST_STATES))
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
-        return find_size(session, linear.level, request, first, orders, notes, began, records)
+        return session.noted(find_size(session, linear.level, request, first, orders, notes, began, records))
 
 
 def narx(
@@ -156,7 +156,7 @@ def narx(
         fitting = Fitting(form.feedback, (), max_seconds)
         run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
         level = Identification(data, request), shrunk(model) if run is None else model_of(run)
-        return find_size(session, lambda _: level, request, 1, 1, (), began, records)
+        return session.noted(find_size(session, lambda _: level, request, 1, 1, (), began, records))
 
 
 def shrunk(model: Candidate) -> Candidate:
