@@ -197,7 +197,7 @@ LOST = (
 
 
 def partial_sums(blocks: Sequence[Problem], own: Sequence[None], common: bytes) -> list[Any]:
-    """The sums over each of a worker's blocks."""
+    """The sums over each of a worker's blocks, by a function that its cluster's client has sent (see `helpers`)."""
     function, arguments, entries = pickle.loads(common)
     keep_freed_arrays()
     with single_blas_thread():
