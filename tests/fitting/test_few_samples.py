@@ -107,6 +107,7 @@ def test_fewer_samples_than_inputs_are_fitted_in_a_basis_of_what_they_span(
     """Solvers see no other inputs, however many there are, and nothing is lost by that."""
     problem, seen = wide_table(), []
     if gaps:
+        assert problem.F is not None
         F = np.where(np.arange(problem.S)[:, None] + np.arange(2) == 4, np.nan, problem.F)
         problem = ub.Problem(problem.X, F, missing="mask")
     before = GaussNewton.start

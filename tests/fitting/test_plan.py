@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unbraid as ub
+from unbraid.bases.constraints import Constraint
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.errors import MemoryPlanError
@@ -48,7 +49,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def small_fit(constraint: ub.Constraint | None = None) -> None:
+def small_fit(constraint: Constraint | None = None) -> None:
     """What imports what fits import."""
     problem, _ = ub.datasets.trig(S=50, rng=0)
     ub.decouple(
@@ -81,7 +82,7 @@ def test_a_fit_takes_no_more_than_planned_and_not_much_less(name: str, monkeypat
     assert peak <= plan(sizes).peak <= 3.0 * peak
 
 
-CONSTRAINED: dict[str, tuple[dict[str, Any], ub.Constraint]] = {
+CONSTRAINED: dict[str, tuple[dict[str, Any], Constraint]] = {
     "sweeps that pivot": ({"S": 100, "n": 2, "m": 2, "rank": 8, "size": 60, "polished": 0}, ub.Increasing()),
     "what was found freely follows": ({"S": 60, "n": 2, "m": 2, "rank": 6, "size": 30}, ub.Convex()),
     "two kinds": ({"S": 100, "n": 10, "m": 10, "rank": 8, "size": 12}, ub.Decreasing()),
@@ -109,7 +110,7 @@ def test_a_constrained_fit_takes_no_more_than_planned_and_not_much_less(
 
 
 @pytest.mark.parametrize(("constraint", "counts"), [(None, False), (ub.NonNegative(), False), (ub.Convex(), True)])
-def test_constraints_count_where_they_bound_coefficients(constraint: ub.Constraint | None, counts: bool) -> None:
+def test_constraints_count_where_they_bound_coefficients(constraint: Constraint | None, counts: bool) -> None:
     """An offset that is free takes up what a branch has to be raised to be nonnegative."""
     problem, _ = ub.datasets.trig(S=50, rng=0)
     assert Sizes.of(problem, request(constraint=constraint), 2).constrained == counts

@@ -109,14 +109,14 @@ def spans_inputs(problem: Problem) -> bool:
     return problem.J is None and problem.m >= problem.S
 
 
-def spanning(X: Array) -> Compression:
-    """An orthonormal basis of the directions in which fewer samples than inputs differ; X (S, m) is centred.
+def spanning(X: Array) -> Array:
+    """An orthonormal basis (m, q) of the directions in which fewer samples than inputs differ; X (S, m) is centred.
 
     Values alone say nothing about other directions, so a fit in this basis loses nothing: W0 is the shortest.
     """
     _, sizes, rows = svd(X)
     kept = max(1, int(np.sum(sizes > np.finfo(float).eps * max(X.shape) * sizes[0])))
-    return Compression(None, rows[:kept].T, 0.0)
+    return rows[:kept].T
 
 
 class Products(NamedTuple):

@@ -178,8 +178,8 @@ def seen_samples(problem: Problem, units: Units) -> tuple[SampleSet, Compression
     if not spans_inputs(problem):
         return sample_set(problem, units), None
     samples = Samples.of(problem.take(slice(None)), units)
-    inputs = spanning(samples.X)
-    return replace(samples, X=samples.X @ inputs.V), inputs
+    V = spanning(samples.X)
+    return replace(samples, X=samples.X @ V), Compression(None, V, 0.0)
 
 
 @dataclass(frozen=True)
