@@ -48,7 +48,8 @@ def check_file(name: str, array: Any) -> None:
     while isinstance(array, np.ndarray) and not isinstance(array.base, mmap.mmap):
         array = array.base
     if isinstance(array, np.memmap):
-        needed, there = array.offset + array.nbytes, array.base.size()
+        lies_in: Any = array.base
+        needed, there = array.offset + array.nbytes, lies_in.size()
         if there < needed:
             raise DataError(
                 f"{name} lies in a file that has {there:,} bytes, and had {needed:,} or more when it was mapped: write "

@@ -105,12 +105,12 @@ class Compression:
 
 
 def spans_inputs(problem: Problem) -> bool:
-    """Whether a fit has its inputs in a basis of what the samples span: values alone of fewer samples than inputs."""
+    """Whether a fit has its inputs in a basis of what the samples span: values alone, and no more samples than inputs."""
     return problem.J is None and problem.m >= problem.S
 
 
 def spanning(X: Array) -> Array:
-    """An orthonormal basis (m, q) of the directions in which fewer samples than inputs differ; X (S, m) is centred.
+    """An orthonormal basis (m, q) of the directions in which samples differ that are few; X (S, m) is centred.
 
     Values alone say nothing about other directions, so a fit in this basis loses nothing: W0 is the shortest.
     """
