@@ -105,7 +105,7 @@ class Compression:
 
 
 def spans_inputs(problem: Problem) -> bool:
-    """Whether a fit has its inputs in a basis of what the samples span: values alone, and no more samples than inputs."""
+    """Whether a fit has its inputs in a basis of what samples span: values alone, no more samples than inputs."""
     return problem.J is None and problem.m >= problem.S
 
 
