@@ -134,3 +134,24 @@ def test_fewer_samples_than_inputs_are_fitted_in_a_basis_of_what_they_span(
 def test_samples_that_do_not_differ_at_all_are_fitted(X: Array) -> None:
     fit = ub.decouple(ub.Problem(X, np.ones(len(X))), 1, rng=0)
     np.testing.assert_allclose(fit.model(X), 1.0, rtol=1e-12)
+
+
+WIDE = np.random.default_rng(1).normal(size=(10, 15))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        1e250 * WIDE,
+        WIDE * np.logspace(-160.0, 160.0, 15),
+        np.repeat(WIDE[:2], 5, axis=0),
+        WIDE[:1] + 1e-9 * WIDE,
+        WIDE * (np.arange(15) == 3),
+        (10.0 * WIDE).astype(int),
+    ],
+    ids=["large", "of all sizes", "two rows", "near each other", "one column", "whole numbers"],
+)
+@pytest.mark.parametrize("weights", [None, np.repeat([1.0, 0.0], 5)])
+def test_few_hard_samples_end_in_finite_numbers(X: Array, weights: Array | None) -> None:
+    fit = ub.decouple(ub.Problem(X, WIDE[:, :2], weights=weights), 2, starts=2, rng=0, jobs=1)
+    assert np.isfinite(fit.model(X)).all()
