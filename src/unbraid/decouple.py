@@ -123,7 +123,8 @@ def decouple(
         The path of a file to which the work is written every few seconds. Killed at any moment and called again with
         the same arguments, `decouple` goes on from there and ends at the same result, to the last bit on the same
         machine; called again when it is done, it returns the same fit at once. Time spent before a break counts. The
-        file belongs to one fit, and another is refused; samples are not in it.
+        file belongs to one fit, and another is refused; samples are not in it. Where it cannot be written any more, as
+        on a full disk, the fit goes on, and a note says so.
 
     Returns
     -------
@@ -171,4 +172,4 @@ def decouple(
         fit = find(problem, request, session)
         if fit.status not in CUTS:
             session.tell_of_the_end()
-        return fit
+        return session.noted(fit)

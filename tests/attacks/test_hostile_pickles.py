@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from killed_fits import fitted
 from unbraid.errors import FileError
 from unbraid.fitting.checkpoints.checkpoint import digest_parts
 from unbraid.reading import read_problem
+from unbraid.runtime.helpers import Message, next_helper
 from unbraid.runtime.npz import write_npz
 
 ATTRIBUTES = ("__subclasscheck__", "__subclasses__", "__defaults__", "taken_over")
@@ -90,3 +94,49 @@ def test_pickles_in_the_place_of_models_and_samples_are_refused(file: object, tm
     with pytest.raises(ub.UnbraidError):
         read_problem(path, inputs="checkpoint", outputs="digest")
     assert dict(vars(ub.bases.Basis)) == before
+
+
+UNPICKLING = re.compile(r"pickle\.loads?\(|Unpickler|torch\.load\(|joblib|marshal|shelve|dill|allow_pickle=True")
+OWN_PROCESSES = {"runtime/helpers.py", "runtime/callers.py", "data/dask_blocks.py"}
+"""Modules that read pickles, of processes of the library's own; why that is safe is said in the first."""
+
+
+def test_only_what_own_processes_write_is_unpickled() -> None:
+    root = Path(ub.__file__).parent
+    found = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if UNPICKLING.search(path.read_text())}
+    assert found == OWN_PROCESSES
+
+
+@pytest.mark.parametrize(
+    "piece", [(print, ("hostile",)), (subprocess.call, ([sys.executable, "-c", "print('hostile')"],))]
+)
+def test_what_a_piece_of_work_prints_is_no_answer(piece: tuple[object, ...]) -> None:
+    """Nor is what a program prints that it starts: the pipe that is read has one writer."""
+    helper = next_helper()
+    try:
+        assert helper.wait()
+        assert helper.ask(Message.of((*piece, None))).kind == "done"
+        assert helper.ask(Message.of((len, ("answer",), None))).value == len("answer")
+    finally:
+        helper.end()
+
+
+class PickyError(Exception):
+    """An error that pickle writes and cannot read: it asks for more than its message."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def fail_in_an_own_way() -> None:
+    raise PickyError("so", "so")
+
+
+def test_an_answer_that_cannot_be_read_is_none() -> None:
+    helper = next_helper()
+    try:
+        assert helper.wait()
+        assert helper.ask(Message.of((fail_in_an_own_way, (), None))).kind == "unread"
+        assert not helper.there
+    finally:
+        helper.end()

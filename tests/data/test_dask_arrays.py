@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import dask
@@ -165,8 +166,46 @@ def test_a_block_that_cannot_be_computed_is_told_of() -> None:
         raise FileNotFoundError("part-3.npy")
 
     X = da.map_blocks(chunk, chunks=((10, 10), (2,)), dtype=np.float64, meta=np.empty((0, 0)))
-    with pytest.raises(ub.UnbraidError, match=r"could not be computed \(FileNotFoundError: part-3\.npy\)"):
+    said = r"The block of samples 0 to 9 could not be computed \(FileNotFoundError: part-3\.npy\)"
+    with pytest.raises(ub.UnbraidError, match=said):
         ub.Problem(X, F=np.ones(20))
+
+
+LIES: dict[str, tuple[Callable[[Array], Any], str]] = {
+    "short": (lambda block: block[:8], r"has shape \(8, 2\), and the array declares \(10, 2\) there: make"),
+    "long": (lambda block: np.concatenate([block, block[:1]]), r"has shape \(11, 2\), and the array declares"),
+    "wide": (lambda block: np.hstack([block, block]), r"has shape \(10, 4\), and the array declares \(10, 2\)"),
+    "flat": (np.ravel, r"has shape \(20,\), and the array declares \(10, 2\)"),
+    "complex": (lambda block: block + 1j, r"must be real, got complex128"),
+    "text": (lambda block: block.astype(str), r"must be an array of real numbers, got dtype"),
+    "masked": (lambda block: np.ma.masked_equal(block, block[0, 0]), r"has masked entries"),
+    "nothing": (lambda block: None, r"must be an array of numbers, got None"),
+}
+
+
+@pytest.mark.parametrize("chunks", [10, 15])
+@pytest.mark.parametrize("name", ["X", "F"])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_block_that_is_not_what_its_array_declares_is_named(lie: str, name: str, chunks: int) -> None:
+    """Also where the other array is chunked in another way, so that blocks are cut and put together."""
+    change, says = LIES[lie]
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+
+    def block(i: int) -> Any:
+        own = rows[10 * i : 10 * i + 10]
+        return change(own) if i == 1 else own
+
+    blocks = [da.from_delayed(dask.delayed(block)(i), (10, 2), dtype=np.float64) for i in range(3)]
+    arrays = {"X": da.from_array(rows, chunks=(chunks, 2)), "F": da.from_array(rows, chunks=(chunks, 2))}
+    with pytest.raises(ub.UnbraidError, match=rf"^{name}\[10:20\]\D* {says}"):
+        ub.Problem(**{**arrays, name: da.concatenate(blocks)})
+
+
+@pytest.mark.parametrize("change", [np.ndarray.tolist, lambda block: block.astype(object), lambda block: block.data])
+def test_blocks_of_numbers_in_other_forms_are_taken(change: Callable[[Array], Any]) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    X = da.from_delayed(dask.delayed(change)(rows), (20, 2), dtype=np.float64)
+    np.testing.assert_array_equal(ub.Problem(X, F=rows).take(slice(None)).X, rows)
 
 
 def test_numpy_arrays_are_told_from_dask_arrays_without_dask() -> None:

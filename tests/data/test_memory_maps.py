@@ -1,5 +1,6 @@
 """Samples in memory maps: the same numbers, a block at a time."""
 
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -113,3 +114,14 @@ def test_a_large_map_needs_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert error is not None
     assert peak < 20e6
+
+
+def test_a_file_that_was_cut_short_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """To read what is not there any more would end the process."""
+    path = tmp_path / "X.npy"
+    np.save(path, np.ones((5000, 3)))
+    X = np.load(path, mmap_mode="r")
+    ub.Problem(X[10:, 1:], F=np.ones(4990))
+    os.truncate(path, 1000)
+    with pytest.raises(ub.UnbraidError, match="X lies in a file that has 1,000 bytes, and had 120,128 or more when"):
+        ub.Problem(X[10:, 1:], F=np.ones(4990))

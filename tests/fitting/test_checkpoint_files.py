@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -115,6 +118,74 @@ def test_a_path_that_cannot_be_written_is_refused_before_any_work(
     with pytest.raises(FileError, match="cannot be written"):
         fitted("default", Path(path), callback)
     assert callback.calls == 0
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> list[int]:
+    """Let the system refuse to write anything to the disk; how often it has."""
+    refused: list[int] = []
+
+    def fsync(handle: int) -> None:
+        refused.append(number)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return refused
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+@pytest.mark.parametrize("name", ["default", "dejonghe2025"])
+def test_a_fit_goes_on_where_its_disk_is_full_and_says_so(
+    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "fit.checkpoint"
+    with monkeypatch.context() as full:
+        refused = full_disk(full, number)
+        fit = fitted(name, path)
+    said = os.strerror(number).lower()
+    assert fit.notes[-1].startswith(f"{path} cannot be written: {said}. The fit went on without its checkpoint")
+    assert bits(replace(fit, notes=fit.notes[:-1])) == undisturbed(name)
+    assert len(refused) > 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_has_room_again_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "fit.checkpoint"
+
+    class Emptied(Counting):
+        """Room from the second call on."""
+
+        def __call__(self, progress: object, *_: object) -> None:
+            super().__call__(progress)
+            if self.calls == 2:
+                full.undo()
+
+    with monkeypatch.context() as full:
+        refused = full_disk(full, errno.ENOSPC)
+        assert bits(fitted("default", path, Emptied())) == undisturbed("default")
+    assert refused
+    assert path.read_bytes()[:2] == b"PK"
+
+
+def test_a_folder_that_goes_away_costs_the_checkpoint_and_not_the_fit(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def remove(progress: object) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    fit = fitted("dejonghe2025", folder / "fit.checkpoint", remove)
+    assert "cannot be written: its folder does not exist" in fit.notes[-1]
+    assert bits(replace(fit, notes=fit.notes[:-1])) == undisturbed("dejonghe2025")
+
+
+def test_a_selection_and_an_identification_say_it_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, _ = ub.dynamics.systems.duffing(T=200, rng=0)
+    full_disk(monkeypatch, errno.ENOSPC)
+    method = ub.methods.default(max_sweeps=3, polish=False)
+    selection = ub.select(BOTH, ranks=[1], dfs=[6], method=method, starts=1, rng=0, checkpoint=tmp_path / "one")
+    assert "no space left on device" in selection.reason
+    dynamic = ub.dynamics.state_space(record, order=2, rank=0, rng=0, checkpoint=tmp_path / "two")
+    assert "no space left on device" in dynamic.notes[-1]
 
 
 @pytest.mark.parametrize("given", [5, True, 1.5])

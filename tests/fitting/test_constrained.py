@@ -61,7 +61,7 @@ def test_what_was_found_freely_obeys_the_constraints_and_makes_up_for_it(constra
     solver, model = a_free_model(constraint)
     nothing = Trace(np.zeros(0), np.zeros(0), ())
     run = Run(model, float(solver.objective(model)[0]), Status.CONVERGED, nothing)
-    [found] = into_constraints(solver, [run])
+    found = into_constraints(solver, run)
     z = solver.projection.shape_coordinates(found.best.placement, found.best.a)
     back = solver.projection.from_shape_coordinates(found.best.placement, z)
     assert back == pytest.approx(found.best.a, abs=1e-12)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import unbraid as ub
 from draws import few_or_many
+from unbraid.data.units import Units
 from unbraid.kernels.arrays import Array
+from unbraid.solvers.gauss_newton import GaussNewton
+from unbraid.solvers.iterates import Iterates
 
 SLOPES = np.array([1.0, 2.0, -1.0, 0.5])
 
@@ -86,3 +90,68 @@ def test_exact_data_need_no_superfluous_branch(draws: int) -> None:
         kept.append(fits[1].smoothing.supported)
     assert np.median(kept) == 2
     assert np.median(ratios) < 1.5
+
+
+def wide_table(S: int = 20, m: int = 60) -> ub.Problem:
+    """A table of fewer rows than inputs, in units that differ."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(S, m)) * np.logspace(-1.0, 1.0, m) + 3.0
+    return ub.Problem(X, np.column_stack([np.tanh(X[:, 0]), X[:, 1] ** 2]))
+
+
+@pytest.mark.parametrize("init", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_fewer_samples_than_inputs_are_fitted_in_a_basis_of_what_they_span(
+    init: bool, gaps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Solvers see no other inputs, however many there are, and nothing is lost by that."""
+    problem, seen = wide_table(), []
+    if gaps:
+        assert problem.F is not None
+        F = np.where(np.arange(problem.S)[:, None] + np.arange(2) == 4, np.nan, problem.F)
+        problem = ub.Problem(problem.X, F, missing="mask")
+    before = GaussNewton.start
+
+    def start(self: GaussNewton, iterates: Iterates) -> object:
+        seen.append(self.samples.m)
+        return before(self, iterates)
+
+    monkeypatch.setattr(GaussNewton, "start", start)
+    given = ub.datasets.random_system(2, problem.m, 2, 30, "sine", rng=0)[1] if init else None
+    fit = ub.decouple(problem, 2, starts=2, init=given, rng=0, jobs=1)
+    assert seen
+    assert max(seen) < problem.S
+    assert fit.output_errors is not None
+    assert init or gaps or fit.output_errors.max() < 1e-3
+    units = Units.balanced(problem)
+    Z, directions = (problem.X - units.center) / units.x_scale, fit.model.W0 * units.x_scale
+    np.testing.assert_allclose(
+        directions @ np.linalg.pinv(Z, rcond=1e-10) @ Z, directions, atol=1e-9 * np.abs(directions).max()
+    )
+
+
+@pytest.mark.parametrize("X", [np.ones((3, 5)), np.zeros((2, 40))])
+def test_samples_that_do_not_differ_at_all_are_fitted(X: Array) -> None:
+    fit = ub.decouple(ub.Problem(X, np.ones(len(X))), 1, rng=0)
+    np.testing.assert_allclose(fit.model(X), 1.0, rtol=1e-12)
+
+
+WIDE = np.random.default_rng(1).normal(size=(10, 15))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        1e250 * WIDE,
+        WIDE * np.logspace(-160.0, 160.0, 15),
+        np.repeat(WIDE[:2], 5, axis=0),
+        WIDE[:1] + 1e-9 * WIDE,
+        WIDE * (np.arange(15) == 3),
+        (10.0 * WIDE).astype(int),
+    ],
+    ids=["large", "of all sizes", "two rows", "near each other", "one column", "whole numbers"],
+)
+@pytest.mark.parametrize("weights", [None, np.repeat([1.0, 0.0], 5)])
+def test_few_hard_samples_end_in_finite_numbers(X: Array, weights: Array | None) -> None:
+    fit = ub.decouple(ub.Problem(X, WIDE[:, :2], weights=weights), 2, starts=2, rng=0, jobs=1)
+    assert np.isfinite(fit.model(X)).all()

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unbraid as ub
+from unbraid.bases.constraints import Constraint
 from unbraid.data.in_memory import Samples
 from unbraid.data.units import Units
 from unbraid.errors import MemoryPlanError
@@ -20,6 +21,7 @@ from unbraid.fitting import memory_plan as module
 from unbraid.fitting import polish
 from unbraid.fitting.compression import Compression
 from unbraid.fitting.memory_plan import Sizes, as_bytes, plan, readable
+from unbraid.fitting.request import Request
 
 LARGE = Sizes(S=1000, n=10, m=300, rank=10, size=12)
 
@@ -47,10 +49,19 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def small_fit() -> None:
+def small_fit(constraint: Constraint | None = None) -> None:
     """What imports what fits import."""
     problem, _ = ub.datasets.trig(S=50, rng=0)
-    ub.decouple(problem, 1, starts=1, rng=0, method=ub.methods.default(max_sweeps=1, max_steps=1))
+    ub.decouple(
+        problem, 1, constraint=constraint, starts=1, rng=0, method=ub.methods.default(max_sweeps=1, max_steps=1)
+    )
+
+
+def request(**asked: Any) -> Request:
+    """A request with everything else left to the library."""
+    nothing = dict.fromkeys(("basis", "constraint", "method", "polish", "init", "compress", "max_memory"))
+    others: dict[str, Any] = {"rank": 1, "starts": 4, "continuation": "auto", "loss": "squared", "seed": 0}
+    return Request(**{**nothing, **others, **asked})
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -69,6 +80,50 @@ def test_a_fit_takes_no_more_than_planned_and_not_much_less(name: str, monkeypat
         lambda: ub.decouple(problem, sizes.rank, basis=basis, method=used, starts=4, rng=0, compress=compress)
     )
     assert peak <= plan(sizes).peak <= 3.0 * peak
+
+
+CONSTRAINED: dict[str, tuple[dict[str, Any], Constraint]] = {
+    "sweeps that pivot": ({"S": 100, "n": 2, "m": 2, "rank": 8, "size": 60, "polished": 0}, ub.Increasing()),
+    "what was found freely follows": ({"S": 60, "n": 2, "m": 2, "rank": 6, "size": 30}, ub.Convex()),
+    "two kinds": ({"S": 100, "n": 10, "m": 10, "rank": 8, "size": 12}, ub.Decreasing()),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_a_constrained_fit_takes_no_more_than_planned_and_not_much_less(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polish, "SETTLING_STEPS", 1)
+    shape, constraint = CONSTRAINED[name]
+    sizes = Sizes(**shape, starts=16, constrained=True)
+    sizes = sizes if sizes.polished else replace(sizes, subsample=None)
+    problem, _ = ub.datasets.random_system(sizes.n, sizes.m, sizes.rank, sizes.S, "sine", rng=0)
+    method = ub.methods.default(max_sweeps=1, max_steps=1, polish=sizes.polished > 0)
+    every = [constraint] * sizes.rank if name != "two kinds" else [constraint, ub.Concave()] * (sizes.rank // 2)
+    small_fit(constraint)
+    peak = peak_of(
+        lambda: ub.decouple(
+            problem, sizes.rank, basis=ub.BSpline(df=sizes.size), constraint=every, method=method, rng=0, jobs=1
+        )
+    )
+    assert peak <= plan(sizes).peak <= 4.0 * peak
+
+
+@pytest.mark.parametrize(("constraint", "counts"), [(None, False), (ub.NonNegative(), False), (ub.Convex(), True)])
+def test_constraints_count_where_they_bound_coefficients(constraint: Constraint | None, counts: bool) -> None:
+    """An offset that is free takes up what a branch has to be raised to be nonnegative."""
+    problem, _ = ub.datasets.trig(S=50, rng=0)
+    assert Sizes.of(problem, request(constraint=constraint), 2).constrained == counts
+
+
+def test_fewer_samples_than_inputs_take_no_more_than_planned() -> None:
+    """Their fit has as many inputs as there are samples; the plan does not grow with the square of all inputs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4000))
+    problem = ub.Problem(X, np.tanh(X[:, :1]))
+    small_fit()
+    peak = peak_of(lambda: ub.decouple(problem, 1, starts=4, rng=0, jobs=1))
+    assert peak <= plan(Sizes.of(problem, request(), 1)).peak <= 4.0 * peak
 
 
 def test_compression_takes_no_more_than_planned() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import unbraid as ub
+from clusters import ANY_PORT
 from grid_functions import missing
 from unbraid.cli import app
 from unbraid.errors import MissingDependencyError, SettingError
@@ -36,6 +41,55 @@ def test_what_is_no_cluster_is_refused(
     for function in (ub.select, lambda problem, client: ub.decouple(problem, 2, client=client)):
         with pytest.raises(SettingError, match=said):
             function(problem, client=given)
+
+
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 20])
+def test_what_listens_and_is_no_scheduler_is_refused(
+    problem: ub.Problem, monkeypatch: pytest.MonkeyPatch, says: bytes
+) -> None:
+    """Such as a scheduler that has been stopped: connections are accepted, and nothing is ever said."""
+    monkeypatch.setattr(clients, "CONNECTING", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        accepted: list[socket.socket] = []
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    accepted.append(listening.accept()[0])
+                    accepted[-1].sendall(says)
+
+        threading.Thread(target=accept, daemon=True).start()
+        where = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(SettingError, match=f"no Dask scheduler at '{where}'"):
+            ub.decouple(problem, 2, client=where)
+        for one in accepted:
+            one.close()
+
+
+WITHOUT_UNBRAID = """
+import sys
+sys.modules["unbraid"] = None
+from distributed.cli.dask_worker import main
+main()
+"""
+
+
+def test_a_worker_that_cannot_import_unbraid_is_named(problem: ub.Problem) -> None:
+    """It cannot even read what it is asked, and Dask passes that on as a bare Exception."""
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", dashboard_address=ANY_PORT) as empty,
+        empty.get_client() as client,
+    ):
+        options = ["--no-nanny", "--nthreads", "1", "--dashboard-address", ANY_PORT]
+        command = [sys.executable, "-c", WITHOUT_UNBRAID, empty.scheduler_address, *options]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker:
+            try:
+                client.wait_for_workers(1, timeout=300)
+                said = rf"worker {next(iter(client.nthreads()))} cannot import unbraid .*: install it there as well"
+                with pytest.raises(SettingError, match=said):
+                    ub.decouple(problem, 2, client=client)
+            finally:
+                worker.terminate()
 
 
 def test_a_cluster_in_place_of_its_client_is_refused(cluster: distributed.LocalCluster) -> None:

@@ -39,7 +39,22 @@ def numbers(name: str, given: Any) -> Array:
 def samples_of(name: str, given: Any) -> Array:
     """Samples as float64 in memory, or a sentence why not; memory maps stay as they are, of any type, and unread."""
     array: Array = real_array(name, given)
+    check_file(name, array)
     return array if array.dtype == np.float64 or is_mapped(array) else array.astype(np.float64)
+
+
+def check_file(name: str, array: Any) -> None:
+    """Refuse an array in a file that was cut short after it had been mapped: to read it would end the process."""
+    while isinstance(array, np.ndarray) and not isinstance(array.base, mmap.mmap):
+        array = array.base
+    if isinstance(array, np.memmap):
+        lies_in: Any = array.base
+        needed, there = array.offset + array.nbytes, lies_in.size()
+        if there < needed:
+            raise DataError(
+                f"{name} lies in a file that has {there:,} bytes, and had {needed:,} or more when it was mapped: write "
+                "it again, and open it anew."
+            )
 
 
 def is_mapped(array: Any) -> bool:

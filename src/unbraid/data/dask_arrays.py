@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.data.checks import ARRAYS, check_kind
-from unbraid.data.dask_blocks import Held, default_client, failure, holder_of
+from unbraid.data.checks import ARRAYS, check_kind, real_array
+from unbraid.data.dask_blocks import Held, block_name, default_client, failure, holder_of
 from unbraid.data.reductions import Summand, total
 from unbraid.errors import DataError, shown
 from unbraid.kernels.arrays import Array, BoolArray, IndexArray
@@ -24,7 +24,7 @@ def is_lazy(given: Any) -> bool:
 
 
 def lazy_samples(name: str, given: Any) -> Any:
-    """A Dask array of real numbers with known chunks, as it is; a sentence for anything else."""
+    """A Dask array of real numbers with known chunks, whose blocks are held to them; a sentence for anything else."""
     if not type(given).__module__.startswith("dask.array"):
         raise DataError(
             f"{name} must be an array, got a Dask {type(given).__name__}: of a data frame, pass "
@@ -35,7 +35,24 @@ def lazy_samples(name: str, given: Any) -> Any:
             f"{name} is a Dask array with chunks of unknown size: call {name}.compute_chunk_sizes() on it first."
         )
     check_kind(name, given)
-    return given
+    nothing = np.empty((0,) * given.ndim, given.dtype)
+    return given.map_blocks(as_declared, label=name, meta=nothing, dtype=given.dtype)
+
+
+def as_declared(block: Any, label: str, block_info: Any = None) -> Any:
+    """A block of real numbers, of the shape that its Dask array declares; a sentence for any other.
+
+    Dask looks at neither, and what is too long would be cut off, or move the rows after it.
+    """
+    place = block_info[0]["array-location"]
+    own, declared = f"{label}[{place[0][0]}:{place[0][1]}]", tuple(end - first for first, end in place)
+    array = block if getattr(block, "shape", None) == declared and 0 in declared else real_array(own, block)
+    if array.shape != declared:
+        raise DataError(
+            f"{own}, a block of a Dask array, has shape {array.shape}, and the array declares {declared} there: make "
+            "the array again with the chunks that its blocks have."
+        )
+    return array
 
 
 def align(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +105,7 @@ class Chunks:
         try:
             block: Problem = self.recipes[i].compute(optimize_graph=False)
         except Exception as error:
-            raise failure(error, of_block=True) from None
+            raise failure(error, block_name(self.lengths, i)) from None
         return block
 
     @property

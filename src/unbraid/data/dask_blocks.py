@@ -141,9 +141,9 @@ class Held:
     def mend(self, tasks: Sequence[Any]) -> bool:
         """Ask again for blocks that are lost, and return whether there were none; what would fail again is raised."""
         self.groups = None
-        for future in (*self.futures, *tasks):
+        for i, future in enumerate((*self.futures, *tasks)):
             if future.status == "error":
-                raise failure(future.exception(), of_block=future in self.futures)
+                raise failure(future.exception(), block_name(self.lengths, i) if i < len(self.futures) else None)
         whole = not any(future.status in ("cancelled", "lost") for future in self.futures)
         if not whole:
             self.futures = request_blocks(self.client, self.chunks.recipes)
@@ -172,7 +172,13 @@ def unchanged(block: Problem) -> Problem:
     return block
 
 
-def failure(error: BaseException, of_block: bool) -> BaseException:
+def block_name(lengths: Sequence[int], i: int) -> str:
+    """What to call the i-th of blocks of so many samples."""
+    first = sum(lengths[:i])
+    return f"The block of samples {first} to {first + lengths[i] - 1}"
+
+
+def failure(error: BaseException, block: str | None) -> BaseException:
     """An error on a worker, or of a block, as a user should see it."""
     told = f"{type(error).__name__}: {str(error).rstrip('.')}"
     said: BaseException = error
@@ -180,8 +186,8 @@ def failure(error: BaseException, of_block: bool) -> BaseException:
         said = TaskError(ENDED)
     elif isinstance(error, ModuleNotFoundError):
         said = TaskError(f"A worker could not begin ({told}): install there what is installed here.")
-    elif of_block and not isinstance(error, UnbraidError):
-        said = TaskError(f"A block of the samples could not be computed ({told}).")
+    elif block is not None and not isinstance(error, UnbraidError):
+        said = TaskError(f"{block} could not be computed ({told}).")
     said.__cause__ = None if said is error else error
     return said
 
@@ -197,7 +203,7 @@ LOST = (
 
 
 def partial_sums(blocks: Sequence[Problem], own: Sequence[None], common: bytes) -> list[Any]:
-    """The sums over each of a worker's blocks."""
+    """The sums over each of a worker's blocks, by a function that its cluster's client has sent (see `helpers`)."""
     function, arguments, entries = pickle.loads(common)
     keep_freed_arrays()
     with single_blas_thread():

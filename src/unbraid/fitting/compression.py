@@ -28,6 +28,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from unbraid.data.in_memory import Samples
+from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.kernels.arrays import Array, blocks
 from unbraid.kernels.decompositions import eigen, svd
@@ -101,6 +102,21 @@ class Compression:
         W0 = iterates.W0 if self.V is None else iterates.W0 @ self.V.T
         W1 = iterates.W1 if self.U is None else self.U @ iterates.W1
         return replace(iterates, W0=W0, W1=W1)
+
+
+def spans_inputs(problem: Problem) -> bool:
+    """Whether a fit has its inputs in a basis of what samples span: values alone, no more samples than inputs."""
+    return problem.J is None and problem.m >= problem.S
+
+
+def spanning(X: Array) -> Array:
+    """An orthonormal basis (m, q) of the directions in which samples differ that are few; X (S, m) is centred.
+
+    Values alone say nothing about other directions, so a fit in this basis loses nothing: W0 is the shortest.
+    """
+    _, sizes, rows = svd(X)
+    kept = max(1, int(np.sum(sizes > np.finfo(float).eps * max(X.shape) * sizes[0])))
+    return rows[:kept].T
 
 
 class Products(NamedTuple):

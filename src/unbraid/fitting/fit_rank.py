@@ -16,7 +16,9 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
+from unbraid.data.units import Units
 from unbraid.fitting.case import Case
+from unbraid.fitting.compression import Compression, spanning, spans_inputs
 from unbraid.fitting.continuation import ContinueBranches
 from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
@@ -171,6 +173,15 @@ def stays_put(samples: SampleSet) -> bool:
     return isinstance(samples, Samples) and not samples.X.any()
 
 
+def seen_samples(problem: Problem, units: Units) -> tuple[SampleSet, Compression | None]:
+    """The samples in a solver's units, and the basis that their inputs are in; None: that of the problem."""
+    if not spans_inputs(problem):
+        return sample_set(problem, units), None
+    samples = Samples.of(problem.take(slice(None)), units)
+    V = spanning(samples.X)
+    return replace(samples, X=samples.X @ V), Compression(None, V, 0.0)
+
+
 @dataclass(frozen=True)
 class Setup:
     """What the stages of a fit work with: a case, the second-order solver on all samples, smaller versions of them.
@@ -187,14 +198,14 @@ class Setup:
     def of(cls, case: Case, fewer: bool = True) -> Self:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
-        samples = sample_set(problem, case.units)
+        samples, inputs = seen_samples(problem, case.units)
         basis = request.basis_searched_on(problem)
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0
         solver = GaussNewton(samples, basis, projection, coupling, method.offset, method.evenness)
         may_thin, compress = method.polish is not None, request.compression_used
         levels = Levels.of(problem, samples, case.units, request.rank_used, may_thin, compress)
-        return cls(case, solver, levels, fewer)
+        return cls(case, solver, replace(levels, inputs=inputs), fewer)
 
     def run(self, session: Session) -> Found:
         """All stages, and what they found as models of the samples themselves."""
@@ -246,7 +257,8 @@ class Setup:
             stages = [search_for_starts(method, seen, solver, request.rank_used, rngs)]
         else:
             search: StartingSolver[Any] = method.solver(seen, solver.basis, solver.projection)
-            model = GivenModel.of(request.init, self.case.units)
+            inputs = self.levels.inputs
+            model = GivenModel.of(request.init, self.case.units, None if inputs is None else inputs.V)
             swept = SweepFromModel(search, model, method.stopping)
             stages = [swept if method.polish is None else TakeModel(search, model)]
         return stages if method.polish is None else [*stages, MeasureAnew(solver, same_data=seen is samples)]

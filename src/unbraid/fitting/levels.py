@@ -40,11 +40,13 @@ class Level:
 class Levels:
     """All versions of the samples, the smallest first; the last one is the samples themselves.
 
-    `notes` are sentences about what is left out on the way.
+    `notes` are sentences about what is left out on the way. `inputs` is the basis that all versions have their inputs
+    in; None: that of the problem.
     """
 
     every: tuple[Level, ...]
     notes: tuple[str, ...]
+    inputs: Compression | None = None
 
     @classmethod
     def of(
@@ -87,12 +89,17 @@ class Levels:
         return iterates
 
     def lift_all(self, found: Found) -> Found:
-        """What was found as models of the samples themselves: the runs from their level, the starts from the smallest.
+        """What was found as models of all inputs: the runs from their level, the starts from the smallest.
 
         The runs are on the largest level already, unless Ctrl-C came on the last way up.
         """
-        runs = [replace(run, best=self.lift_to_top(run.best, found.level)) for run in found.runs]
-        starts = [replace(run, best=self.lift_to_top(run.best, 0)) for run in found.every_start]
+
+        def lifted(iterates: Iterates, k: int) -> Iterates:
+            top = self.lift_to_top(iterates, k)
+            return top if self.inputs is None else self.inputs.lift(top)
+
+        runs = [replace(run, best=lifted(run.best, found.level)) for run in found.runs]
+        starts = [replace(run, best=lifted(run.best, 0)) for run in found.every_start]
         return replace(found, runs=tuple(runs), starts=tuple(starts), level=len(self.every) - 1)
 
     def affordable(self, solver: GaussNewton, rank: int) -> int:
@@ -152,7 +159,7 @@ def searchable(samples: SampleSet) -> bool:
 def thin(problem: Problem, samples: SampleSet, units: Units) -> Samples:
     """`SEARCH_SAMPLES` of the samples, spread evenly, in memory."""
     which = spread_out(samples.size, SEARCH_SAMPLES)
-    if isinstance(samples, Samples) and samples.complete:
+    if isinstance(samples, Samples):
         return samples.part(which)
     return Samples.of(problem.take(which), units)
 

@@ -9,16 +9,17 @@ are alive at once, as measured (`benchmarks/memory.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, NamedTuple, Self
 
+from unbraid.bases.projection import Projection
 from unbraid.data.in_memory import KEPT_ENTRIES
 from unbraid.data.problem import Problem
 from unbraid.data.streamed import IN_MEMORY_ENTRIES
 from unbraid.errors import MemoryPlanError, SettingError, shown
-from unbraid.fitting.compression import GRAM_LIMIT, OVERSAMPLING, sizes_kept
+from unbraid.fitting.compression import GRAM_LIMIT, OVERSAMPLING, sizes_kept, spans_inputs
 from unbraid.fitting.levels import SEARCH_SAMPLES
 from unbraid.fitting.polish import POLISH_ENTRIES
 from unbraid.fitting.request import Request
@@ -41,6 +42,8 @@ FEATURE_ARRAYS = 4
 DENSE_COPIES, MORE_DENSE_COPIES, SMOOTH_COPIES, BRANCH_COPIES = 4, 6, 6, 8
 """Copies of the normal matrix of all unknowns while a step is made, for every start and once, and once more where it
 chooses smoothing; of those of branches."""
+CONSTRAINED_COPIES = 9
+"""Copies of the normal matrix of a branch while a sweep projects it onto its constraint, by pivoting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,10 @@ class Sizes:
         So many samples at most are searched and polished; None: all.
     compressed
         (p, q), outputs and inputs after compression; None: it is not compressed.
+    constrained
+        Whether branches have constraints that bound their coefficients.
+    inputs
+        How many inputs were given, where a fit has fewer, in a basis of what the samples span; 0: it has all.
     """
 
     S: int
@@ -94,6 +101,8 @@ class Sizes:
     dense_limit: int = DENSE_LIMIT
     subsample: int | None = SEARCH_SAMPLES
     compressed: tuple[int, int] | None = None
+    constrained: bool = False
+    inputs: int = 0
 
     @classmethod
     def of(cls, problem: Problem, request: Request, rank: int) -> Self:
@@ -102,12 +111,14 @@ class Sizes:
         if compress is not False and problem.J is not None and problem.complete:
             small = sizes_kept(problem.n, problem.m, problem.S, rank, compress is True)
         lengths = getattr(problem.home, "lengths", (0,))
+        spanned, size = spans_inputs(problem), request.basis_searched.size
+        asked = request.constraint if isinstance(request.constraint, Sequence) else [request.constraint]
         return cls(
             S=problem.S,
             n=problem.n,
-            m=problem.m,
+            m=problem.S if spanned else problem.m,
             rank=rank,
-            size=request.basis_searched.size,
+            size=size,
             smoothed=request.basis_used.size if request.chooses_smoothing else 0,
             values=problem.F is not None,
             jacobians=problem.J is not None,
@@ -118,6 +129,8 @@ class Sizes:
             polished=0 if method.polish is None else method.polish.at_once,
             subsample=SEARCH_SAMPLES if method.polish is not None else None,
             compressed=None if small is None else (small[0][1], small[1][1]),
+            constrained=bool(Projection.onto(asked, method.offset).bounded(size).any()),
+            inputs=problem.m if spanned else 0,
         )
 
     @property
@@ -215,6 +228,8 @@ def needs(sizes: Sizes) -> Iterator[Need]:
 
 def of_samples(sizes: Sizes) -> Iterator[Need]:
     """What the samples take in other units or places."""
+    if sizes.inputs:
+        yield Need("always", "a basis of the inputs", 8 * 5 * sizes.S * sizes.inputs, "give fewer inputs or samples")
     inputs, fewer = sizes.S * (sizes.m + sizes.n), "give fewer samples"
     if sizes.searched < sizes.S:
         yield Need("always", "a subsample", 8 * 2 * sizes.searched * sizes.per_sample, fewer)
@@ -251,7 +266,10 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
     yield Need("search", "branches at samples", 8 * BRANCH_ARRAYS * at_samples(sizes, batch, S), fewer)
     if sizes.jacobians:
         yield Need("search", "products with Jacobians", 8 * 5 * batch * r * n * m, f"{fewer}, start fewer times")
-    yield Need("search", "normal equations of branches", 8 * 4 * batch * r * K * K, f"{fewer}, use a smaller basis")
+    copies = 4 * batch
+    if sizes.constrained:  # with a polish only half of the starts see the constraints
+        copies = CONSTRAINED_COPIES * (-(-batch // 2) if sizes.polished else batch)
+    yield Need("search", "normal equations of branches", 8 * copies * r * K * K, f"{fewer}, use a smaller basis")
     if sizes.sweeps == "filtered":
         yield Need("search", "equations of all values", 8 * 4 * (r * S) ** 2, "give fewer samples")
         yield Need("search", "residuals of all Jacobians", 8 * 8 * 3 * S * n * m, "give fewer samples")

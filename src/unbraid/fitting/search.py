@@ -144,23 +144,22 @@ class SearchHalfFreely:
         if found.cut is not None:
             return found
         more = self.free(session, Found())
-        return replace(more, runs=(*found.runs, *into_constraints(self.solver, more.runs)))
+        return replace(more, runs=(*found.runs, *(into_constraints(self.solver, run) for run in more.runs)))
 
 
-def into_constraints(solver: GaussNewton, runs: Sequence[Run]) -> list[Run]:
-    """Runs with branches near their own that obey the solver's constraints, and the objectives that they have then.
+def into_constraints(solver: GaussNewton, run: Run) -> Run:
+    """A run with branches near its own that obey the solver's constraints, and the objective that it has then.
 
     Branches that cancelled each other's faults do not any more when each has been projected, so all follow together,
     along directions that stay.
     """
     fixed = replace(solver, directions_fixed=True, place_knots_at=frozenset())
     with np.errstate(all="ignore"):
-        state = fixed.start(Iterates.join([project_branches(solver, run.best) for run in runs]))
+        state = fixed.start(project_branches(solver, run.best))
         for _ in range(STEPS_TO_FOLLOW):
             state, _ = fixed.step(state)
-        bests = [state.iterates.take(np.array([k])) for k in range(len(runs))]
         objective = solver.objective(state.iterates)
-    return [replace(run, best=bests[k], objective=float(objective[k])) for k, run in enumerate(runs)]
+    return replace(run, best=state.iterates, objective=float(objective[0]))
 
 
 def project_branches(solver: GaussNewton, one: Iterates) -> Iterates:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from unbraid.runtime.workers import Shared, Workers, do_here
 from unbraid.solvers.iterates import Run, Solver
 from unbraid.solvers.loop import Loop, Stopping
 
+Noted = TypeVar("Noted")
 CUTS = (Status.INTERRUPTED, Status.OUT_OF_TIME)
 """Statuses of work that was cut short: no further stage follows."""
 
@@ -204,6 +205,11 @@ class Session:
         """
         unit = NOTHING_KEPT.unit if self.client is None else self.journal.unit
         return told_of_losses(unit(lambda: len(self.lost(problem) - before)))
+
+    def noted(self, fit: Noted) -> Noted:
+        """A fit at the end of the session, with a note where its checkpoint could not be written."""
+        more = self.journal.unwritten()
+        return replace(fit, notes=(*fit.notes, *more)) if more else fit  # type: ignore[type-var, attr-defined]
 
     def part(self, low: float, high: float, rank: int = 0) -> Session:
         """The same session for a part of its work: from one share of it to another, and where `rank` is tried."""

@@ -154,7 +154,7 @@ KNOWN: dict[str, Callable[[Any], Any]] = {}
 
 
 def make_known(name: str, content: bytes) -> None:
-    """In a helper: read a function that calls will be asked of."""
+    """In a helper: read a function that calls will be asked of, from the process that started it (see `helpers`)."""
     KNOWN.clear()
     KNOWN[name] = pickle.loads(content)
 

@@ -7,12 +7,12 @@ dies is done by another: the scheduler tries some times, and then it is submitte
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unbraid.errors import MissingDependencyError, SettingError, TaskError, install_hint
+from unbraid.errors import MissingDependencyError, SettingError, TaskError, UnbraidError, install_hint
 from unbraid.runtime import cluster_waits
 from unbraid.runtime.cluster_waits import Roll, Watch, address, ask, check_connected, loss_errors, within
 from unbraid.runtime.interrupts import Result
@@ -65,10 +65,9 @@ def check_scheduler(where: str) -> None:
         return
     import asyncio  # here, for it takes a tenth of the time in which unbraid is imported
 
-    try:
-        with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own, as in notebooks
-            kind = thread.submit(asyncio.run, kind_at(where)).result()
-    except (OSError, ValueError) as error:
+    try:  # in another thread: this one may have a loop of its own, as in notebooks
+        kind = within(2 * CONNECTING, lambda: asyncio.run(kind_at(where)))
+    except Exception as error:  # whatever else listens there may say anything, or nothing for ever
         raise SettingError(
             f"There is no Dask scheduler at {where!r}: give the address that `dask scheduler` prints when it starts, "
             'such as "tcp://127.0.0.1:8786".'
@@ -121,13 +120,13 @@ def check_workers(roll: Roll) -> None:
             f"The cluster at {address(client)} has no workers: start some, for instance with "
             f"`dask worker {address(client)} --nthreads 1`."
         ) from None
-    except ImportError:
-        pass  # told below, with the worker's name
-    except loss_errors():
-        pass  # it is gone already, and others may come
+    except UnbraidError:
+        raise
+    except Exception:  # told below, with the worker's name, or it is gone already and others may come
+        pass
     roll.threads()
     for worker, found in ask(client, partial(client.run, version_here, on_error="return")).items():
-        if isinstance(found, ImportError):
+        if isinstance(found, Exception) and not isinstance(found, OSError):  # which ends those that are gone
             raise SettingError(
                 f"The worker {worker} cannot import unbraid {__version__}: install it there as well ({found})."
             )
@@ -220,7 +219,7 @@ class ClusterWorkers(Crew):
                 [future] = within(limit, partial(self.client.scatter, [value], hash=False, timeout=limit))
                 self.pass_on(future, limit)
                 return future
-            except (OSError, KeyError, ValueError, CancelledError) as error:
+            except Exception as error:
                 tried += 1
                 self.check_hope(tried, error)
 
@@ -248,6 +247,7 @@ class ClusterWorkers(Crew):
         """Give up where something is lost again and again, or the scheduler is gone."""
         check_connected(self.client, error)
         if losses > cluster_waits.AGAIN:
+            check_workers(self.roll)  # one that came later may not have this library
             raise TaskError(
                 f"Workers of the cluster at {address(self.client)} were ended again and again, perhaps for want of "
                 "memory: give each more of it (`dask worker --memory-limit`) or fewer threads, and see their logs."

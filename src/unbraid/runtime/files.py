@@ -44,11 +44,11 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
         if target.exists():
             shutil.copymode(target, temporary)
         temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileError(f"{path} cannot be written: {why_refused(error)}.") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # the folder itself may be gone
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise FileError(f"{path} cannot be written: {why_refused(error)}.") from error
         raise
     sync_folder(target.parent)
 

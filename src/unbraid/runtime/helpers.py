@@ -3,6 +3,11 @@
 A helper is Python itself, started anew: it imports this library and nothing of the user's program, so scripts need no
 ``if __name__ == "__main__":``, and takes pickled pieces from a pipe. What it cannot read, a class of the user's script
 for one, is done here. Helpers are kept for the next time, and leave when nothing was asked of them for a while.
+
+Pickles can run code, so the library unpickles only what a process of its own has written: a helper what the process
+that started it sends, and that process what the helper answers, through pipes without a name that no other process
+can write to (here and in `callers`); and a worker of a Dask cluster what a client of that cluster submits, as Dask
+itself does (`data.dask_blocks`). Nothing that comes from a file is unpickled.
 """
 
 from __future__ import annotations
@@ -113,7 +118,7 @@ class Helper:
         try:
             message.write(self.process.stdin)
             answer: Answer = read_message(self.process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except Exception:  # it is gone, or its answer, such as an error of the user's own class, cannot be read here
             self.end()
             return Answer("unread", None)
         return answer

@@ -47,6 +47,10 @@ class Journal:
     def excuse(self) -> None:
         """Take note that what goes wrong now is not the fault of what was kept, but a callback's."""
 
+    def unwritten(self) -> tuple[str, ...]:
+        """Write what is left to be written, at the end of the work; a sentence where that cannot be done."""
+        return ()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         """End the journal; this one has nothing left to write."""
 

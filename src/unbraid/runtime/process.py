@@ -10,7 +10,9 @@ them is new to the system, much of the time goes into handing out pages. So fits
 from __future__ import annotations
 
 import ctypes
-from contextlib import AbstractContextManager, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -20,15 +22,43 @@ from unbraid.runtime.interrupts import keeping_interrupts_back
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """Of BLAS libraries whose limit is one of a thread, and of those whose limit is one of the whole process."""
     import_scipy()  # which brings a BLAS of its own
-    return ThreadpoolController()
+    every = ThreadpoolController()
+    of_thread = every.select(internal_api="mkl", threading_layer="openmp")  # either will do
+    others = {one.filepath for one in every.lib_controllers} - {one.filepath for one in of_thread.lib_controllers}
+    return of_thread, every.select(filepath=sorted(others))
 
 
-def single_blas_thread() -> AbstractContextManager[Any]:
-    """Limit BLAS to one thread inside the `with` block."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+class ProcessLimit:
+    """One BLAS thread for the whole process: the first block that asks for it sets it, and the last one lifts it."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limit = _controllers()[1].limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.restore_original_limits()
+
+
+PROCESS_LIMIT = ProcessLimit()
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread inside the `with` block; blocks of several threads may overlap in any order."""
+    with _controllers()[0].limit(limits=1, user_api="blas"), PROCESS_LIMIT:
+        yield
 
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3

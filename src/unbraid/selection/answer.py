@@ -76,7 +76,7 @@ class Selection:
         check_fit(self.problem, request)
         running = RunSettings(rng, jobs, client, callback, checkpoint)
         with running.open(self.problem, request, request.settings()) as session:
-            return self.fit_in(session, request)
+            return session.noted(self.fit_in(session, request))
 
     def request(self, asked: Request) -> Request:
         """What was asked for, with the recommended settings."""

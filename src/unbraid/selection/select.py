@@ -116,7 +116,8 @@ def select(
     question.check(problem)
     running = RunSettings(rng, jobs, client, callback, checkpoint)
     with running.open(problem, request, question.settings()) as session:
-        return answer(question, problem, session)
+        selection = answer(question, problem, session)
+        return replace(selection, reason=" ".join([selection.reason, *session.journal.unwritten()]))
 
 
 def answer(question: Question, problem: Problem, session: Session) -> Selection:

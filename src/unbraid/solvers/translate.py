@@ -30,16 +30,17 @@ class GivenModel:
     at: Callable[[Array], tuple[Array, Array]]
 
     @classmethod
-    def of(cls, model: DecoupledModel, units: Units) -> Self:
-        """A model in the user's units.
+    def of(cls, model: DecoupledModel, units: Units, frame: Array | None = None) -> Self:
+        """A model in the user's units; `frame` (m, q) is the basis of the solver's inputs, None: all of them.
 
         With V = W0 x_scale and β the lengths of its rows, the solver's branch inputs are V z / β, in which slopes
         are β times as large.
         """
         V = model.W0 * units.x_scale
+        V = V if frame is None else V @ frame
         length = row_lengths(V)
         length = np.where(length > 0.0, length, 1.0)
-        return cls(V / length[:, None], model.W1 / units.f_scale[:, None], Branches(model, units, length))
+        return cls(V / length[:, None], model.W1 / units.f_scale[:, None], Branches(model, units, length, frame))
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,11 @@ class Branches:
     model: DecoupledModel
     units: Units
     length: Array
+    frame: Array | None = None
 
     def __call__(self, X: Array) -> tuple[Array, Array]:
-        """Both (S, r), at X (S, m)."""
+        """Both (S, r), at X (S, m), or (S, q) in the frame."""
+        X = X if self.frame is None else X @ self.frame.T
         u = (X * self.units.x_scale + self.units.center) @ self.model.W0.T
         G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(self.model.branches)], axis=-1)
         R = np.stack([g(u[:, j]) for j, g in enumerate(self.model.branches)], axis=-1)

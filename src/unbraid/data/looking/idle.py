@@ -22,9 +22,10 @@ ROUNDING = 1e-13
 def idle_directions(problem: Problem, units: Units) -> Array:
     """Orthonormal directions (m, k), in a solver's units, along which samples do not differ; k is 0 as a rule.
 
-    Values alone say nothing about what a function does along them. Jacobians do, so that there are none then.
+    Values alone say nothing about what a function does along them. Jacobians do, so that there are none then. Fewer
+    samples than inputs are fitted without them.
     """
-    if problem.J is not None or problem.m > MOST_INPUTS:
+    if problem.J is not None or problem.m >= problem.S or problem.m > MOST_INPUTS:
         return np.zeros((problem.m, 0))
     values, vectors = eigen(problem.sum(input_products, units, entries=problem.m))
     return vectors[:, values <= ROUNDING * values[-1]] if values[-1] > 0.0 else np.zeros((problem.m, 0))

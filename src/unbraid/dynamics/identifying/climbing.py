@@ -147,6 +147,6 @@ def find_size(
         found = work.linear(linear)
     if found is None:
         raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
-    fit = replace(work, notes=notes).finish(session, found, linear, began, raw)
+    fit = session.noted(replace(work, notes=notes).finish(session, found, linear, began, raw))
     session.tell_of_the_end()
     return replace(fit, status=Status.INTERRUPTED) if session.listener.take() else fit  # Ctrl-C since the last steps

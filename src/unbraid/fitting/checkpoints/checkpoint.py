@@ -60,7 +60,7 @@ class Checkpoint(Journal):
     Raises
     ------
     FileError
-        Where the file cannot be written, or is there and cannot be read as a checkpoint.
+        Where the file cannot be written at the beginning, or is there and cannot be read as a checkpoint.
     SettingError
         Where it is the checkpoint of another fit.
     """
@@ -72,6 +72,7 @@ class Checkpoint(Journal):
         self.around: UnitNumber = ()
         self.count = 0
         self.changed = self.closed = self.taken_up = False
+        self.refused: FileError | None = None
         now = time.perf_counter()
         target = check_writable(path)
         spent = self._read(target) if target.exists() and target.stat().st_size else 0.0
@@ -122,17 +123,31 @@ class Checkpoint(Journal):
             return None
         return self._understood(self.loop[1], parts_of_solver(solver))
 
+    def unwritten(self) -> tuple[str, ...]:
+        """Write what is new to the file; a sentence where that cannot be done, as on a full disk."""
+        if self.changed:
+            self._write(time.perf_counter())
+        self.changed = False  # there is no other try
+        if self.refused is None:
+            return ()
+        return (
+            f"{self.refused} The fit went on without its checkpoint; called again, it begins where that file was "
+            "written last, or anew.",
+        )
+
     def excuse(self) -> None:
         """Take note that what goes wrong now is not the fault of the file."""
         self.taken_up = False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        """Write what is new to the file, at the end of the work and after Ctrl-C.
+        """Write what is new to the file after Ctrl-C; where that cannot be done, there is nothing else to lose.
 
         A file can be whole and still hold numbers that no fit has made: what goes wrong with them is its fault.
         """
         if self.changed and (kind is None or issubclass(kind, KeyboardInterrupt)):
             self._write(time.perf_counter())
+            if self.refused is not None:
+                raise self.refused
         if self.taken_up and kind is not None and issubclass(kind, Exception) and not issubclass(kind, UnbraidError):
             raise self._damaged() from error
 
@@ -148,7 +163,7 @@ class Checkpoint(Journal):
             self._write(began)
 
     def _write(self, began: float) -> None:
-        """Replace the file; `began` is when the work for this writing began."""
+        """Replace the file, where that can be done; `began` is when the work for this writing began."""
         units = [*self.finished.items(), *([] if self.loop is None else [self.loop])]
         told = {
             "format": FORMAT,
@@ -162,9 +177,12 @@ class Checkpoint(Journal):
         for k, (_, record) in enumerate(units):
             parts |= {f"unit_{k}.text": record.text, f"unit_{k}.arrays": record.arrays}
         parts["digest"] = digest_parts(parts)
-        with replacing(self.path) as file:
-            write_npz(file, {name: np.frombuffer(part, np.uint8) for name, part in parts.items()})
-        self.changed = False
+        try:
+            with replacing(self.path) as file:
+                write_npz(file, {name: np.frombuffer(part, np.uint8) for name, part in parts.items()})
+            self.changed, self.refused = False, None
+        except FileError as error:  # the disk may be full for a while: the work goes on, and the next try is later
+            self.refused = error
         self.written = time.perf_counter()
         self.pause = max(EVERY, (self.written - began) / SHARE)
 
