@@ -98,6 +98,25 @@ def on_idle(which: Sequence[int], rank: int) -> str:
     return f"{name_superfluous(which)}, and {idle} nothing: rank {rank - len(which)} is enough."
 
 
+# Copies of samples.
+
+
+def on_copies(copies: int, samples: int, merged: bool) -> str:
+    """What to make of samples that are exact copies of others: whether a fit has `merged` them or takes all of them."""
+    looked = "" if merged else " looked at"
+    are = "is an exact copy" if copies == 1 else "are exact copies"
+    said = f"{copies} of {samples} samples{looked} {are} of others."
+    if merged:
+        return (
+            f"{said} Copies count as one sample with the sum of their weights: errors and intervals are those of "
+            f"{counted(samples - copies, 'distinct sample')}."
+        )
+    return (
+        f"{said} In files and Dask arrays copies are not merged, and expected errors and intervals are too small: "
+        "remove the copies, or load the samples into memory."
+    )
+
+
 # Errors that are left.
 
 

@@ -11,14 +11,14 @@ from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.advice import on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
+from unbraid.results.advice import on_copies, on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
 from unbraid.results.carrying import chooses_smoothing, left_out
 from unbraid.results.contradictions import describe_contradiction, puts_all_in_doubt
 from unbraid.results.fit import StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
-from unbraid.results.wild import describe_wild, find_wild, kinds_of
+from unbraid.results.wild import MOST_SAMPLES, describe_wild, find_wild, kinds_of
 from unbraid.runtime.text import clean_name
 
 UNEXPLAINED = 100.0 * 0.5**0.5
@@ -95,6 +95,14 @@ def notes_on_columns(problem: Problem) -> list[str]:
 def is_one_point(problem: Problem) -> bool:
     """Whether samples are several, and all at one point."""
     return problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any()
+
+
+def notes_on_copies(problem: Problem) -> list[str]:
+    """A note where samples are exact copies of others, and on what became of them; in files some are looked at."""
+    some = problem if problem.in_memory else problem.thinned(MOST_SAMPLES)
+    which = some.counted_as()
+    copies = 0 if which is None else int(np.count_nonzero((which >= 0) & (which != np.arange(some.S))))
+    return [on_copies(copies, some.S, merged=problem.in_memory)] if copies else []
 
 
 def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:

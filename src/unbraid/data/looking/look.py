@@ -212,7 +212,8 @@ def find_repeated(problem: Problem, X: Array) -> Iterator[Finding]:
             "duplicates",
             (),
             f"{counted(copies, 'sample')} {'is' if copies == 1 else 'are'} exact copies of others.",
-            "Remove them, unless they are meant to count more than once.",
+            "A fit takes copies as one sample with the sum of their weights. Remove them, unless they are meant to "
+            "count more than once.",
             matters=False,
         )
     several = counts > 1
