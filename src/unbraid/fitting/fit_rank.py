@@ -36,6 +36,7 @@ from unbraid.results.fit import Fit
 from unbraid.results.notes import blames_samples, notes_on_copies
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
+from unbraid.results.worth.held_out import tells_noise
 from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.progress import PHASES_OF_A_FIT
 from unbraid.solvers.coupling import FixedCoupling
@@ -82,11 +83,13 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
         found = search_for_fewer(case, found, searching)
     fit = case.conclude(found)
     if expected and fit.minimised is not None and fit.status not in CUTS:
-        fit = with_worth(fit, affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints))
-    told = session.told_of_losses(lost, case.problem)
+        around = affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints)
+        told = tells_noise(case.problem.known.entries, case.unknowns_searched(fit.smoothing))
+        fit = with_worth(fit, around, told)
+    losses = session.told_of_losses(lost, case.problem)
     copies = notes_on_copies(problem) if counting is not usable or not problem.in_memory else []
     own = numbered_as_given(fit.notes, usable) if counting is not usable else fit.notes
-    notes = with_contradiction_first((*setup.levels.notes, *own, *copies, *told))
+    notes = with_contradiction_first((*setup.levels.notes, *own, *copies, *losses))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     fit = fit if sizes.ordinary else fit.rescaled(sizes.x, sizes.f)
     names = {"input_names": problem.input_names, "output_names": problem.output_names}
@@ -95,12 +98,15 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 
 
-def with_worth(fit: Fit, around: Neighbourhood | None) -> Fit:
-    """A fit with the errors that are expected on new points, and a note where what it leaves is plainly no noise."""
+def with_worth(fit: Fit, around: Neighbourhood | None, told: bool) -> Fit:
+    """A fit with the errors that are expected on new points, and a note where what it leaves is plainly no noise.
+
+    `told`: whether so many numbers are left over by the search that errors can be expected of the rest.
+    """
     if around is None:
         return fit
     with np.errstate(all="ignore"):
-        held_out, misfit = leave_one_out(around), describe_misfit(fit, around)
+        held_out, misfit = leave_one_out(around) if told else None, describe_misfit(fit, around)
     return replace(fit, held_out=held_out, notes=fit.notes if misfit is None else (*fit.notes, misfit))
 
 

@@ -24,7 +24,7 @@ from unbraid.inference.importance.without import (
     held_out_error,
 )
 from unbraid.inference.importance.words import need_lines
-from unbraid.inference.linearised import FEW_LEFT, LinearisedUncertainty, linearised_uncertainty
+from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
@@ -32,6 +32,7 @@ from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
+from unbraid.results.worth.held_out import FEW_LEFT
 from unbraid.results.worth.uncertainty import LEVEL
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 

@@ -59,7 +59,7 @@ def even_blocks(samples: int, length: int) -> list[slice]:
 
 
 def first_copies(arrays: Sequence[Array], which: IndexArray) -> IndexArray:
-    """The number of the first of the samples `which` that each of them is an exact copy of in all arrays: itself mostly.
+    """The number of the first of the samples `which` that each of them is an exact copy of, in all arrays.
 
     Samples are sorted by keys of their rows, those of the first array at first, and compared where keys are the same.
     """

@@ -148,8 +148,20 @@ def on_few_numbers(unknowns: int, numbers: int, chosen: bool, smooth: bool) -> s
     `smooth`: the basis chooses its smoothing itself, so that there is no df to be chosen.
     """
     used = "degrees of freedom in use" if chosen else "unknowns"
-    smaller = "fewer branches" if smooth else "a smaller df, fewer branches,"
-    return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {smaller} or more samples."
+    return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {fewer(smooth)} or more samples."
+
+
+def on_nothing_left(unknowns: int, numbers: int, smooth: bool) -> str:
+    """Why no error on new points is given where a search had as many unknowns as there are numbers, or nearly."""
+    return (
+        f"The search had {unknowns} unknowns for {numbers} numbers, {FEW_NUMBERS}, and no error is given for these: "
+        f"use {fewer(smooth)} or more samples."
+    )
+
+
+def fewer(smooth: bool) -> str:
+    """What has fewer unknowns; `smooth`: the basis chooses its smoothing itself."""
+    return "fewer branches" if smooth else "a smaller df, fewer branches,"
 
 
 def on_held_out(fit: Fit) -> str | None:

@@ -11,7 +11,15 @@ from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.advice import on_copies, on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
+from unbraid.results.advice import (
+    on_copies,
+    on_few_numbers,
+    on_left_out,
+    on_nothing_left,
+    on_shape,
+    on_starts,
+    what_may_explain,
+)
 from unbraid.results.carrying import chooses_smoothing, left_out
 from unbraid.results.contradictions import describe_contradiction, puts_all_in_doubt
 from unbraid.results.fit import StartSummary
@@ -19,6 +27,7 @@ from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
 from unbraid.results.wild import MOST_SAMPLES, describe_wild, find_wild, kinds_of
+from unbraid.results.worth.held_out import tells_noise
 from unbraid.runtime.text import clean_name
 
 UNEXPLAINED = 100.0 * 0.5**0.5
@@ -32,13 +41,17 @@ AXES = "the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s"
 
 
 class Shown(NamedTuple):
-    """A model and its errors, Error(J) and (n,) output errors in %, and what was chosen from the data."""
+    """A model and its errors, Error(J) and (n,) output errors in %, and what was chosen from the data.
+
+    `searched`: how many unknowns the search for it had.
+    """
 
     model: DecoupledModel
     jacobian_error: float | None
     output_errors: Array | None
     smoothing: Smoothing | None = None
     constrained: bool = False
+    searched: int = 0
 
     @property
     def superfluous(self) -> list[int]:
@@ -131,9 +144,10 @@ def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
 def notes_on_unknowns(problem: Problem, coefficients: int, shown: Shown) -> Iterator[str]:
     """A note where there are too few numbers for as many unknowns, or for the degrees of freedom that are used."""
     numbers = problem.known.entries
-    if coefficients <= numbers / 2:
-        return
-    yield on_few_numbers(coefficients, numbers, shown.smoothing is not None, chooses_smoothing(shown.model))
+    if not tells_noise(numbers, shown.searched):
+        yield on_nothing_left(shown.searched, numbers, chooses_smoothing(shown.model))
+    elif coefficients > numbers / 2:
+        yield on_few_numbers(coefficients, numbers, shown.smoothing is not None, chooses_smoothing(shown.model))
 
 
 def notes_on_shape(shown: Shown) -> Iterator[str]:
