@@ -146,7 +146,7 @@ def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Share
     model, samples = model.rescaled(-sizes.x, -sizes.f), sizes.problem(samples)
     marginals = marginals_of(samples)
     indices = sobol_indices(model, marginals, seed)
-    branches = branch_shares(branch_parts(model, samples.X), samples.weights)
+    branches = branch_shares(model, samples)
     outside = float(np.mean(beyond_training(model, marginals.pairs(POINTS, seed)[0])))
     return Shares(indices.first_order, indices.total, slope_shares(model, samples), branches), outside
 
