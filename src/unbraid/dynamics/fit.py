@@ -13,6 +13,7 @@ from unbraid.dynamics.models.initial import known_means
 from unbraid.dynamics.record import Record, as_records
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.metrics import percents_of_spread
 from unbraid.results.outcome import Status
 from unbraid.results.worth.held_out import percents
 from unbraid.runtime.files import StrPath
@@ -238,7 +239,7 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     whole = rmse(every)
     return RecordError(
         whole,
-        100.0 * whole / np.where(spread > 0.0, spread, 1.0),
+        np.where(np.isnan(whole), np.nan, percents_of_spread(whole**2, spread**2, center)),
         rmse(~outside),
         rmse(outside),
         float(outside.mean()) if len(outside) else 0.0,

@@ -62,7 +62,7 @@ class GrowingCoupling:
         try:
             return min(self.start * self.factor**steps, self.limit)
         except OverflowError:
-            return self.limit
+            return self.limit if self.start else 0.0
 
     @property
     def final(self) -> float:
