@@ -49,8 +49,8 @@ def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
     >>> output_errors([[0.0], [2.0]], [[0.1], [2.1]])
     array([10.])
     """
-    given = (array.reshape(len(array), -1) for array in same_shape("F", F, F_hat))
-    truth, estimate = in_ordinary_sizes(*given, 0)
+    truth, estimate = same_shape("F", F, F_hat)
+    truth, estimate = in_ordinary_sizes(truth.reshape(len(truth), -1), estimate.reshape(len(truth), -1), 0)
     residual = np.mean(np.square(truth - estimate), axis=0)
     center = truth.mean(axis=0)
     spread = np.mean(np.square(truth - center), axis=0)

@@ -24,7 +24,7 @@ from command_lines import files, fit, refusal, run
         ("fit data.npz --rank 3 --starts 0 -o q.npz", "starts must be a whole number"),
         ("fit data.npz --rank 3 --seed -1 -o q.npz", "-1 is not in the range"),
         ("fit data.npz --rank 3 --df 2 -o q.npz", "raise df to 3 or lower the degree"),
-        ("fit data.npz --rank 3 --df 80 -o q.npz", "60 distinct samples are too few"),
+        ("fit data.npz --rank 3 --df 80 -o q.npz", "60 samples are too few"),
         ("fit data.npz --rank 3 --coupling -1 -o q.npz", "coupling must be a finite number of at least 0"),
         ("fit data.npz --rank 3 --max-sweeps 0 -o q.npz", "max_sweeps must be a whole number"),
         ("fit data.npz --rank 3 --method magic -o q.npz", "'magic' is not one of"),

@@ -11,7 +11,7 @@ import pytest
 
 import unbraid as ub
 from command_lines import run
-from unbraid.kernels.arrays import Array, first_copies
+from unbraid.kernels.arrays import IndexArray, first_copies
 from unbraid.results.fit import Fit
 from unbraid.selection.select import folds_of
 
@@ -21,7 +21,7 @@ F = np.sin(2.0 * X[:, :1] + X[:, 1:]) + 0.3 * RNG.standard_normal((60, 1))
 J = np.cos(2.0 * X[:, :1] + X[:, 1:])[:, :, None] * [2.0, 1.0] + 0.3 * RNG.standard_normal((60, 1, 2))
 
 
-def copied(times: int | Array, with_J: bool = False) -> ub.Problem:
+def copied(times: int | IndexArray, with_J: bool = False) -> ub.Problem:
     """The samples so many times each."""
     return ub.Problem(X.repeat(times, axis=0), F.repeat(times, axis=0), J.repeat(times, axis=0) if with_J else None)
 
@@ -119,6 +119,11 @@ def test_copies_in_files_are_told_of(tmp_path: Path) -> None:
     assert any("In files and Dask arrays copies are not merged" in note for note in fit.notes)
 
 
-def test_too_few_distinct_samples_are_refused() -> None:
-    with pytest.raises(ub.UnbraidError, match=r"6 distinct samples are too few for BSpline\(df=12"):
-        ub.decouple(copied(10).take(slice(60)), 1, basis=ub.BSpline(df=12))
+@pytest.mark.parametrize("distinct", [1, 4])
+def test_many_copies_of_few_samples_end_in_a_finite_model(distinct: int) -> None:
+    problem = copied(10).take(slice(10 * distinct))
+    for basis in (None, ub.BSpline(df=8)):
+        fit = ub.decouple(problem, 1, basis=basis, starts=2, rng=0)
+        assert np.isfinite(fit.model(problem.X)).all()
+        assert fit.held_out is None
+        assert any("points in X are the same" in note for note in fit.notes) == (distinct == 1)

@@ -54,7 +54,7 @@ def check_fit(problem: Problem, request: Request) -> None:
     """Refuse what cannot work, or will not fit into memory, before anything is begun."""
     check_problem(problem)
     counting = samples_that_count(problem, request)
-    request.for_problem(counting).check(counting)
+    request.for_problem(counting).check(problem)
     check_plan(problem, request.for_problem(counting))
 
 

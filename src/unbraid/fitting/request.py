@@ -10,7 +10,6 @@ from typing import Literal, get_args
 
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
-from unbraid.data.checks import counted
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, check_whole, shown
@@ -191,10 +190,9 @@ class Request:
             )
         if basis.size > problem.S:
             layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
-            few = f"{counted(problem.S, 'distinct sample')} {'is' if problem.S == 1 else 'are'} too few"
             raise DataError(
-                f"{few} for {basis!r}, which has {basis.size} coefficients per branch: lower its size, or give at "
-                f"least {basis.size} samples.{layout}"
+                f"{problem.S} samples are too few for {basis!r}, which has {basis.size} coefficients per branch: "
+                f"lower its size, or give at least {basis.size} samples.{layout}"
             )
         if problem.F is None and any(isinstance(one, NonNegative) for one in constraints):
             raise SettingError(

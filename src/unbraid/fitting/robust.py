@@ -284,7 +284,9 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
         jacobian_error=jacobian_error,
         output_errors=output_errors,
         starts=first.starts,
-        notes=with_contradiction_first(dict.fromkeys((*verdict.notes(fit.model), *notes, *notes_on_copies(problem)))),
+        notes=with_contradiction_first(
+            (*verdict.notes(fit.model), *dict.fromkeys((*notes, *notes_on_copies(problem))))
+        ),
         problem=reweighted(problem, has_any),  # diagnostics and reports leave out what the fit left out
         asked=request,
         seconds=session.seconds(),
