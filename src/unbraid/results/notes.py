@@ -121,7 +121,7 @@ def notes_on_copies(problem: Problem) -> list[str]:
 def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
     """Notes on what the samples leave open: distinct points, values, constants, Jacobians."""
     if is_one_point(problem):
-        yield f"All points in X are the same: nothing can be learned from them but a value, or a slope."
+        yield "All points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
         yield (
             "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
