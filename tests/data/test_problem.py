@@ -301,9 +301,7 @@ def test_a_jacobian_without_output_axis_is_refused_for_several_outputs() -> None
 def test_too_few_samples_are_refused_with_the_number_needed() -> None:
     X, F, J = data()
     few = ub.Problem(X[:12], F[:12], J[:12])
-    with pytest.raises(
-        ub.UnbraidError, match=r"12 samples are too few for BSpline\(df=12.*give at least 13 samples"
-    ):
+    with pytest.raises(ub.UnbraidError, match=r"12 samples are too few for BSpline\(df=12.*give at least 13 samples"):
         ub.decouple(few, rank=1, basis=ub.BSpline(df=12), method=QUICK, starts=1)
     ub.decouple(few, rank=1, basis=ub.BSpline(df=11), method=QUICK, starts=1, rng=0)
 
