@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbraid as ub
-from unbraid.estimator import DecouplingRegressor, basis_of, merge_copies
+from unbraid.estimator import DecouplingRegressor, basis_of, in_fixed_order
 from unbraid.kernels.arrays import Array
 
 PROBLEM, TRUTH = ub.datasets.trig(S=60, rng=0)
@@ -45,7 +45,8 @@ def test_estimator_check(estimator: Any, check: Callable[[Any], None]) -> None:
 
 
 def test_it_is_decouple_on_the_distinct_samples() -> None:
-    problem = merge_copies(X, Y, J, np.ones(len(X)))
+    order = in_fixed_order(X, Y, J)
+    problem = ub.Problem(X[order], Y[order], J[order])
     regressor = DecouplingRegressor(rank=3, df=9, starts=2, random_state=5).fit(X, Y, jac=J)
     seed = int(np.random.RandomState(5).randint(2**31 - 1))
     fit = ub.decouple(problem, 3, basis=ub.BSpline(df=9), starts=2, rng=seed)
@@ -103,15 +104,9 @@ def test_the_order_of_samples_does_not_matter() -> None:
     np.testing.assert_array_equal(small().fit(X, Y).predict(X), small().fit(X[order], Y[order]).predict(X))
 
 
-def test_samples_at_one_point_with_different_values_stay_apart() -> None:
-    problem = merge_copies(np.zeros((3, 1)), np.array([[1.0], [2.0], [1.0]]), None, np.array([1.0, 3.0, 1.0]))
-    assert problem.F is not None
-    np.testing.assert_array_equal(problem.F, [[1.0], [2.0]])
-    np.testing.assert_array_equal(np.asarray(problem.weights), [2.0, 3.0])
-
-
 def test_equal_weights_are_no_weights() -> None:
-    assert merge_copies(X, Y, None, np.full(60, 0.3)).weights is None
+    same = small().fit(X, Y, sample_weight=np.full(60, 0.3))
+    np.testing.assert_array_equal(same.predict(X), small().fit(X, Y).predict(X))
 
 
 # Settings

@@ -185,12 +185,16 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise DataError("sample_weight is zero throughout: at least one sample has to count.")
-        problem = merge_copies(X, values, jacobians, weights)
-        if problem.S == 1:
+        order = in_fixed_order(X, values, jacobians)
+        ordered = None if jacobians is None else jacobians[order]
+        equal = np.all(weights == weights[0])
+        problem = Problem(X[order], values[order], ordered, None if equal else weights[order])
+        distinct = problem.counting()
+        if distinct.S == 1:
             raise DataError(f"Of {len(X)} samples only 1 distinct sample counts: at least 2 are needed.")
         basis = self.basis
         if basis is None and self.df is not None:
-            basis = basis_of(problem, self.df)
+            basis = basis_of(distinct, self.df)
         fit = decouple(
             problem,
             self.rank,
@@ -205,8 +209,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             jobs=self.n_jobs if self.n_jobs is None or self.n_jobs >= 0 else max(1, cores() + 1 + self.n_jobs),
         )
         if any(names_samples(note) for note in fit.notes):
-            rows = distinct_samples(X, values, jacobians, weights)[1]
-            fit = replace(fit, notes=tuple(renumbered(note, rows) for note in fit.notes))
+            fit = replace(fit, notes=tuple(renumbered(note, order) for note in fit.notes))
         self._uncertainty = None if self.keep_samples else quick_uncertainty(fit)
         if self.keep_samples:
             fit = replace(fit, problem=self._problem(X, values, jacobians, sample_weight))
@@ -214,7 +217,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             fit = fit.without_problem()
         self.fit_, self.model_ = fit, fit.model
         self.rank_ = fit.model.rank if fit.smoothing is None else fit.smoothing.supported
-        self._marginals = Marginals.of(problem.X, problem.weights)
+        self._marginals = Marginals.of(distinct.X, distinct.weights)
         self._single_output = y.ndim == 1
         if self.fit_.status is Status.INTERRUPTED:  # the best so far is kept, but a grid search must not go on
             raise KeyboardInterrupt
@@ -332,33 +335,14 @@ def in_own_words(note: str) -> str:
     return note.replace(COMMAND_LINE, "")
 
 
-def merge_copies(X: Array, F: Array, J: Array | None, weights: Array) -> Problem:
-    """The problem of the distinct samples that count, in a fixed order, each with the weight of all its copies.
-
-    Least squares does not change by it, and a weight of 2 gives the same problem as a sample given twice, to the last
-    bit. Without it sums would round differently, and whatever looks at the number of samples would see another one.
-    """
-    m, n = X.shape[1], F.shape[1]
-    rows, _, which = distinct_samples(X, F, J, weights)
-    total = np.bincount(which, weights[weights > 0.0])
-    return Problem(
-        rows[:, :m],
-        rows[:, m : m + n],
-        None if J is None else rows[:, m + n :].reshape(-1, n, m),
-        None if np.all(total == total[0]) else total,
-    )
-
-
-def distinct_samples(X: Array, F: Array, J: Array | None, weights: Array) -> tuple[Array, IndexArray, IndexArray]:
-    """The distinct samples that count, in rows (X, F, J); the number of a copy of each; which each of the copies is."""
+def in_fixed_order(X: Array, F: Array, J: Array | None) -> IndexArray:
+    """Numbers of samples in an order that does not depend on the given one: sums would round differently in another."""
     columns = [X, F] if J is None else [X, F, J.reshape(len(J), -1)]
-    counts = np.flatnonzero(weights > 0.0)
-    rows, first, which = np.unique(np.hstack(columns)[counts], axis=0, return_index=True, return_inverse=True)
-    return rows, counts[first], which.ravel()
+    return np.lexsort(np.hstack(columns).T[::-1])
 
 
 def basis_of(problem: Problem, df: int) -> Basis:
-    """Cubic splines of df degrees of freedom, and never too many for a problem."""
+    """Cubic splines of df degrees of freedom, and never too many for a problem of distinct samples."""
     check_whole("df", df, 1)
     df = min(df, problem.S - 1)
     return BSpline(df, degree=min(3, df))

@@ -23,6 +23,7 @@ MEAN_ROUNDING = 1e-13
 """An output that varies by less than this share of its mean does not vary."""
 
 
+@np.errstate(over="ignore")  # of an estimate that is too large to be squared the error is infinite
 def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
     """Error(J) = ‖J - Ĵ‖² / ‖J‖².
 
@@ -31,12 +32,13 @@ def jacobian_error(J: npt.ArrayLike, J_hat: npt.ArrayLike) -> float:
     >>> jacobian_error([[[2.0]]], [[[1.0]]])
     0.25
     """
-    truth, estimate = same_shape("J", J, J_hat)
+    truth, estimate = in_ordinary_sizes(*same_shape("J", J, J_hat), None)
     residual = sum(float(np.sum(np.square(truth[part] - estimate[part]))) for part in blocks(len(truth), truth[0].size))
     norm = sum(float(np.sum(np.square(truth[part]))) for part in blocks(len(truth), truth[0].size))
     return ratio(residual, norm)
 
 
+@np.errstate(over="ignore")
 def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
     """e_i = 100 · RMS of f_i - f̂_i over the standard deviation of f_i, in %: (n,).
 
@@ -48,7 +50,7 @@ def output_errors(F: npt.ArrayLike, F_hat: npt.ArrayLike) -> Array:
     array([10.])
     """
     truth, estimate = same_shape("F", F, F_hat)
-    truth, estimate = truth.reshape(len(truth), -1), estimate.reshape(len(truth), -1)
+    truth, estimate = in_ordinary_sizes(truth.reshape(len(truth), -1), estimate.reshape(len(truth), -1), 0)
     residual = np.mean(np.square(truth - estimate), axis=0)
     center = truth.mean(axis=0)
     spread = np.mean(np.square(truth - center), axis=0)
@@ -123,6 +125,12 @@ def ratio(residual: float, scale: float) -> float:
     if scale > 0.0:
         return residual / scale
     return 0.0 if residual == 0.0 else np.inf
+
+
+def in_ordinary_sizes(truth: Array, estimate: Array, axis: int | None) -> tuple[Array, Array]:
+    """Both over a power of two, of all numbers or of each column (axis 0), so that squares of the truth are numbers."""
+    powers = -np.frexp(np.abs(truth).max(axis=axis))[1]
+    return np.ldexp(truth, powers), np.ldexp(estimate, powers)
 
 
 def same_shape(name: str, truth: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Array, Array]:

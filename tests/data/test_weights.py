@@ -326,7 +326,7 @@ def test_an_output_without_any_value_is_said_to_have_an_open_constant() -> None:
 def test_values_at_one_point_only_give_their_mean_and_a_note() -> None:
     fit = ub.decouple(ub.Problem(np.ones((100, 3)), np.arange(100.0)), 1)
     np.testing.assert_allclose(fit.model(np.ones(3)), 49.5)
-    assert any("All 100 points in X are the same" in note for note in fit.notes)
+    assert any("All points in X are the same" in note for note in fit.notes)
 
 
 def test_jacobians_that_contradict_the_values_are_noted() -> None:

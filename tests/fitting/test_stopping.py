@@ -95,6 +95,15 @@ def test_a_growing_coupling_is_in_the_trace() -> None:
     assert fit.trace.sweeps > 11, "no start converges before λ is final"
 
 
+@pytest.mark.parametrize("schedule", [ub.GrowingCoupling(0.1, factor=1.0), ub.GrowingCoupling(0.0, factor=2.0)])
+def test_a_coupling_that_never_grows_is_a_fixed_one(schedule: ub.GrowingCoupling) -> None:
+    """It never comes to its limit, and waits for nothing."""
+    fits = [stopped(ub.methods.dejonghe2025(one, max_sweeps=100, tolerance=1e-1)) for one in (schedule, schedule.start)]
+    assert fits[0].status is fits[1].status
+    assert fits[0].trace.sweeps == fits[1].trace.sweeps
+    assert fits[0].objective == fits[1].objective
+
+
 # --- events --------------------------------------------------------------------------------------------
 
 

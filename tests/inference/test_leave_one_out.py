@@ -62,6 +62,26 @@ def expected_over_fresh(seed: int) -> float:
     return float(np.abs(np.log(held.output_errors / fresh.output_errors)).max())
 
 
+@few_or_many(1, 5)
+@pytest.mark.parametrize(("S", "rank", "always"), [(16, 4, False), (24, 2, False), (45, 4, False), (100, 2, True)])
+def test_an_error_is_promised_only_where_the_search_left_numbers_over(
+    S: int, rank: int, always: bool, draws: int
+) -> None:
+    """Friedman 1 with noise: of so few samples a search finds directions and curves that go through all of them."""
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(S + 1000, 10))
+        F = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2 + 10.0 * X[:, 3] + 5.0 * X[:, 4]
+        problem = ub.Problem(X, F[:, None] + rng.standard_normal((S + 1000, 1)))
+        fit = ub.decouple(problem.take(slice(0, S)), rank, starts=8, rng=seed)
+        expected = None if fit.held_out is None else fit.held_out.worst
+        assert expected is not None or not always
+        fresh = fit.error_on(problem.take(slice(S, None))).output_errors
+        assert fresh is not None
+        assert expected is None or 0.4 < expected / fresh[0] < 2.5
+        assert (expected is None) == any("no error is given for these" in note for note in fit.notes)
+
+
 def test_samples_at_ends_are_alone_there() -> None:
     X = np.array([[0.0], [0.0], [1.0], [2.0], [5.0]])
     model = ub.decouple(ub.Problem(X, X**2), 1, rng=0, starts=2).model

@@ -11,10 +11,11 @@ import pytest
 import unbraid as ub
 from unbraid.data.units import Units
 from unbraid.errors import DataError, SettingError
-from unbraid.judging.diagnostics import branch_shares, importance
+from unbraid.judging.diagnostics import branch_shares
 from unbraid.judging.uniqueness import Flat, flat_directions, generically_unique
 from unbraid.kernels.arrays import Array
 from unbraid.metrics import factor_match
+from unbraid.report.subject import Subject
 from unbraid.solvers.translate import FittedBranches, in_solver_units, in_user_units
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (100, 3))
@@ -206,36 +207,45 @@ def test_shares_are_those_of_a_known_sum() -> None:
     fit = ub.decouple(problem, 2, rng=0, starts=8)
     found = ub.diagnose(fit, problem)
     order = np.argsort(np.abs(fit.model.W0[:, 1]))
-    assert found.values is not None
     assert found.slopes is not None
-    np.testing.assert_allclose(
-        found.values[order], [np.var(3.0 * x**2) / np.var(F), np.var(4.0 * y**3) / np.var(F)], rtol=1e-6
-    )
+    both = np.cov(3.0 * x**2, 4.0 * y**3, bias=True)
+    np.testing.assert_allclose(found.values[order], both.sum(axis=1) / both.sum(), rtol=1e-6)
     size = np.std(X, axis=0) ** 2
     expected = np.array([np.sum(J[:, 0] ** 2), np.sum(J[:, 1] ** 2)]) * size[:2] / np.sum(J**2 * size)
     np.testing.assert_allclose(found.slopes[order], expected, rtol=1e-6)
-    np.testing.assert_allclose(found.importance, (found.values + found.slopes) / 2.0)
-    np.testing.assert_array_equal(importance(fit.model, problem), found.importance)
+    np.testing.assert_allclose(found.alone[order], np.maximum(np.diag(both) / both.sum(), expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("data", ["F", "J", "FJ"])
+def test_importance_is_the_same_wherever_it_is_asked_for(data: str) -> None:
+    """f = x1² + x1 x2, whose branches are correlated."""
+    x, y = X[:, 0], X[:, 1]
+    J = np.stack([2.0 * x + y, x, np.zeros(len(X))], axis=1)[:, None]
+    problem = ub.Problem(X, (x**2 + x * y)[:, None] if "F" in data else None, J if "J" in data else None)
+    fit = ub.decouple(ub.Problem(problem.X, problem.F, problem.J, weights=np.arange(len(X)) % 3 + 1.0), 3, rng=0)
+    shares = ub.importance(fit, needs=False).branches[0]
+    np.testing.assert_allclose(ub.diagnose(fit).importance, shares, rtol=1e-9)
+    np.testing.assert_allclose(Subject.of(fit, None, None).shares, shares, rtol=1e-9)
+    assert shares.sum() == pytest.approx(1.0)
 
 
 def test_shares_outside_the_training_range_are_those_of_the_models_own_branches() -> None:
     problem, truth = ub.datasets.trig(S=100, rng=0)
     model = ub.decouple(problem, 3, starts=2, rng=0).model
     far = 3.0 * problem.X
-    values, _ = branch_shares(model, ub.Problem(far, truth(far), truth.jacobian(far)))
+    shares = branch_shares(model, ub.Problem(far, truth(far), truth.jacobian(far)))
     u = far @ model.W0.T
     R = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
-    expected = np.mean((model.W1 * R.std(axis=0) / truth(far).std(axis=0)[:, None]) ** 2, axis=0)
-    assert values is not None
-    np.testing.assert_allclose(values, expected, rtol=1e-9)
-    _, own = branch_shares(model, ub.Problem(far, J=model.jacobian(far)))
+    both = np.einsum("ij,jk,ik->ijk", model.W1, np.cov(R.T, bias=True), model.W1)
+    expected = np.mean(both.sum(axis=2) / np.var(model(far), axis=0)[:, None], axis=0)
+    np.testing.assert_allclose(shares.values, expected, rtol=1e-9)
+    own = branch_shares(model, ub.Problem(far, J=model.jacobian(far))).slopes
     G = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     parts = np.einsum("sj,ij,jk->jsik", G, model.W1, model.W0) * far.std(axis=0)
-    size = np.sqrt(np.mean(np.sum(parts.sum(axis=0) ** 2, axis=-1), axis=0))[:, None]
+    whole = parts.sum(axis=0)
+    size = np.mean(np.sum(whole**2, axis=-1), axis=0)[:, None]
     assert own is not None
-    np.testing.assert_allclose(
-        own, np.sum((parts / size) ** 2, axis=(1, 2, 3)) / np.sum((parts.sum(axis=0) / size) ** 2), rtol=1e-9
-    )
+    np.testing.assert_allclose(own, np.sum(parts * whole / size, axis=(1, 2, 3)) / np.sum(whole**2 / size), rtol=1e-9)
 
 
 def test_a_share_that_only_says_that_branches_cancel_has_no_number() -> None:
@@ -263,8 +273,8 @@ def test_shares_above_100_percent_are_explained() -> None:
     J[:, 0, 0] = 20.0 * (np.cos(u) - np.cos(v))
     J[:, 0, 1] = -3.0 * np.cos(v)
     found = diagnosed(given((10.0 * (np.sin(u) - np.sin(v)))[:, None], J), 2)
-    assert found.values is not None
-    assert found.values.min() > 1.0
+    assert found.alone.min() > 1.0
+    assert found.values.sum() == pytest.approx(1.0)
     said = "Branches 1, 2 have more than 100 % by themselves: branches cancel each other in part"
     assert any(one.startswith(said) for one in found.advice)
     assert said in repr(found)

@@ -125,21 +125,12 @@ def test_without_samples_the_curve_is_drawn_all_the_same() -> None:
         assert line(panel, "found")[0].size > 100
 
 
-def test_shares_are_those_of_values_as_diagnose_has_them() -> None:
-    fit, _ = trig()
-    shares = ub.diagnose(fit).values
-    assert shares is not None
-    for panel, share in zip(plots.branches(fit), shares, strict=True):
-        assert remarks(panel) == f"by itself {100.0 * share:.0f} % of the variance"
-
-
-def test_without_values_shares_are_those_of_slopes() -> None:
+@pytest.mark.parametrize("with_values", [True, False])
+def test_shares_are_those_that_diagnose_has(with_values: bool) -> None:
     problem, _ = ub.datasets.trig(S=100, rng=1)
-    fit = ub.decouple(ub.Problem(problem.X, J=problem.J), 2, starts=2, rng=0)
-    shares = ub.diagnose(fit).slopes
-    assert shares is not None
-    for panel, share in zip(plots.branches(fit), shares, strict=True):
-        assert remarks(panel) == f"by itself {100.0 * share:.0f} % of ‖J‖²"
+    fit = ub.decouple(ub.Problem(problem.X, problem.F if with_values else None, problem.J), 2, starts=2, rng=0)
+    for panel, share in zip(plots.branches(fit), ub.diagnose(fit).importance, strict=True):
+        assert remarks(panel) == f"{100.0 * share:.0f} % of the variance"
 
 
 def test_a_constraint_that_holds_is_certified(increasing: tuple[ub.Fit, ub.DecoupledModel]) -> None:

@@ -223,9 +223,8 @@ def test_shares_in_the_diagram_are_those_of_the_cards_and_bars_are_as_long(
 ) -> None:
     subject = Subject.of(found[0], None, None)
     drawn = lay_out(WIDE_SCREEN, subject, subject.shares)
-    shares = subject.diagnostics.values
-    assert shares is not None
+    shares = subject.diagnostics.importance
     for box, card, share in zip(drawn.boxes, branch_cards(subject), shares, strict=True):
         assert card.importance.startswith(f"{box.share} of the outputs’ variance and ")
         assert box.bar == pytest.approx((WIDE_SCREEN.box - 24.0) * min(1.0, share))
-    assert "by itself of the outputs’ variance; a full bar is 100 % or more." in Page(page).text
+    assert "is the share of the branch in the outputs’ variance; a full bar is 100 % or more." in Page(page).text

@@ -11,7 +11,7 @@ import pytest
 
 import unbraid as ub
 from unbraid.fitting.request import Request
-from unbraid.judging.diagnostics import ParallelPair
+from unbraid.judging.diagnostics import BranchShares, ParallelPair
 from unbraid.judging.uniqueness import Flat
 from unbraid.report.cards import certified_words, matters
 from unbraid.report.steps import next_steps
@@ -148,7 +148,7 @@ def test_shares_of_branches_that_cancel_have_no_number() -> None:
 
 def test_a_card_of_a_branch_that_cancels_says_so(fit: ub.Fit) -> None:
     subject = Subject.of(fit, None, None)
-    subject.__dict__["both_shares"] = (np.array([1e9, 0.5, 0.5]), None)
+    subject.__dict__["both_shares"] = BranchShares(np.array([1e9, 0.5, 0.5]), None, np.ones(3))
     assert matters(subject, 0) == "more than twice the outputs’ variance, as branches cancel"
 
 

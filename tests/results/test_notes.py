@@ -22,8 +22,15 @@ def test_a_good_fit_needs_no_notes() -> None:
 
 def test_more_unknowns_than_data_are_noted() -> None:
     problem, _ = ub.datasets.random_system(2, 3, 3, 20, "sine", rng=0)
+    fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, basis=ub.BSpline(6), starts=2, rng=0)
+    assert noted(fit, f"There are {3 * (2 + 2 + 6)} unknowns for 40 numbers")
+
+
+def test_as_many_unknowns_as_data_are_noted_and_no_error_is_promised() -> None:
+    problem, _ = ub.datasets.random_system(2, 3, 3, 20, "sine", rng=0)
     fit = ub.decouple(ub.Problem(problem.X, problem.F), 3, basis=ub.BSpline(12), starts=2, rng=0)
-    assert noted(fit, f"There are {3 * (2 + 2 + 12)} unknowns for 40 numbers")
+    assert noted(fit, f"The search had {3 * (2 + 1 + 12) + 2} unknowns for 40 numbers")
+    assert fit.held_out is None
 
 
 def test_jacobians_in_other_units_than_values_are_noted() -> None:

@@ -29,7 +29,7 @@ from unbraid.data.known import Known, all_known, check_entries, count_known
 from unbraid.data.reductions import Summand, total
 from unbraid.data.sample_arrays import ColumnNames, SampleArrays, arrays_of, as_samples
 from unbraid.errors import DataError, check_whole
-from unbraid.kernels.arrays import BoolArray, IndexArray, blocks, spread_out
+from unbraid.kernels.arrays import BoolArray, IndexArray, blocks, first_copies, spread_out
 from unbraid.runtime.dask_cluster import as_client
 
 if TYPE_CHECKING:
@@ -375,15 +375,35 @@ class Problem(SampleArrays):
         return Problem.unchecked(SampleArrays(**{**given, "home": Held(client, chunks)}))
 
     def counting(self) -> Problem:
-        """The problem of the samples that count: of weight above 0, with something known.
+        """The problem of the distinct samples that count: of weight above 0, with something known.
 
-        Samples in files and Dask arrays stay where they are; those that do not count add nothing to sums.
+        Samples that are exact copies of each other, in X, F and J, become one with the sum of their weights: a copy
+        says nothing new. Samples in files and Dask arrays stay as they are; those that do not count add nothing to
+        sums.
         """
-        counts = self.which_count()
-        return self if counts is None else self.take(counts)
+        counted_as = self.counted_as()
+        if counted_as is None:
+            return self
+        counts, weights = counted_as >= 0, np.ones(self.S) if self.weights is None else self.weights
+        total = np.bincount(counted_as[counts], weights[counts], self.S)
+        kept = np.flatnonzero(counted_as == np.arange(self.S))
+        taken = self.take(kept)
+        if len(kept) < np.count_nonzero(counts):
+            given = {one.name: getattr(taken, one.name) for one in fields(SampleArrays)}
+            given["weights"] = None if np.all(total[kept] == total[kept[0]]) else total[kept]
+            taken = Problem.unchecked(SampleArrays(**given))
+        return taken
 
-    def which_count(self) -> BoolArray | None:
-        """Which samples `counting` keeps, (S,); None: all, as they are."""
+    def which_count(self) -> IndexArray | None:
+        """The numbers of the samples that `counting` keeps; None: all, as they are."""
+        counted_as = self.counted_as()
+        return None if counted_as is None else np.flatnonzero(counted_as == np.arange(self.S))
+
+    def counted_as(self) -> IndexArray | None:
+        """Which sample each one counts as, (S,): itself, or the first of its exact copies; -1: it does not count.
+
+        None: all count, as they are.
+        """
         if not self.in_memory:
             return None
         counts = np.ones(self.S, dtype=bool) if self.weights is None else self.weights > 0.0
@@ -394,7 +414,13 @@ class Problem(SampleArrays):
                 counts[part] &= np.any(some, axis=0)
         if not counts.any():
             raise DataError("Nothing is known of the samples that count: their F and J are NaN throughout.")
-        return None if counts.all() else counts
+        which = np.flatnonzero(counts)
+        first = first_copies([array for array in (self.X, self.F, self.J) if array is not None], which)
+        if counts.all() and np.array_equal(first, which):
+            return None
+        counted_as = np.full(self.S, -1)
+        counted_as[which] = first
+        return counted_as
 
     def __repr__(self) -> str:
         have = {(True, True): "values and Jacobians", (True, False): "values only", (False, True): "Jacobians only"}

@@ -15,6 +15,7 @@ from unbraid.dynamics.record import Record, as_records, notes_on_periods
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.metrics import percents_of_spread
 from unbraid.results.outcome import Status
 from unbraid.results.worth.held_out import percents
 from unbraid.runtime.files import StrPath
@@ -278,7 +279,7 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     whole = rmse(every)
     return RecordError(
         whole,
-        100.0 * whole / np.where(spread > 0.0, spread, 1.0),
+        np.where(np.isnan(whole), np.nan, percents_of_spread(whole**2, spread**2, center)),
         rmse(~outside),
         rmse(outside),
         float(outside.mean()) if len(outside) else 0.0,

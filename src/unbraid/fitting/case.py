@@ -15,6 +15,7 @@ from unbraid.fitting.session import CUTS, Found
 from unbraid.results.fit import Fit, StartSummary, errors_on
 from unbraid.results.notes import Shown, notes_on
 from unbraid.results.outcome import Status
+from unbraid.results.smoothing import Smoothing
 from unbraid.results.worth.objective import Objective
 from unbraid.solvers.iterates import Run
 from unbraid.solvers.translate import finish_run
@@ -46,7 +47,8 @@ class Case:
         status = ending(problem, best.status if found.cut is None else found.cut)
         smoothing = found.smoothing
         constrained = any(one is not None for one in request.constraints)
-        shown = Shown(model, jacobian_error, output_errors, smoothing, constrained)
+        searched = self.unknowns_searched(smoothing)
+        shown = Shown(model, jacobian_error, output_errors, smoothing, constrained, searched)
         freedom = None if smoothing is None else round(float(smoothing.freedom.sum()))
         unknowns = count_unknowns(problem, model.rank, basis) if freedom is None else freedom
         coupling = method.coupling.final if smoothing is None or smoothing.coupling is None else smoothing.coupling
@@ -69,6 +71,18 @@ class Case:
             smoothing=smoothing,
             minimised=minimised,
         )
+
+    def unknowns_searched(self, smoothing: Smoothing | None) -> int:
+        """How many unknowns the search for the branches in use had, or how many these use if that is more.
+
+        Smoothing afterwards leaves fewer in use, but the directions were chosen among all that a search can follow.
+        """
+        problem, request = self.problem, self.request
+        used = 0.0 if smoothing is None else float(smoothing.freedom.sum())
+        rank = request.rank_used if smoothing is None else max(smoothing.supported, 1)
+        size = replace(request, rank=rank).basis_searched_on(problem).size
+        constants = problem.n if problem.F is not None else 0
+        return max(rank * (problem.n + problem.m - 2 + size - 1), round(used)) + constants
 
     def determined(self, runs: Sequence[Run]) -> list[Run]:
         """Runs without what samples leave open of their directions: weights of constant inputs, say, are zero."""

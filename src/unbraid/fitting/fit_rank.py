@@ -24,7 +24,7 @@ from unbraid.fitting.from_values import SearchValues, with_slopes
 from unbraid.fitting.levels import ClimbLevels, Levels, MeasureOnAllSamples
 from unbraid.fitting.memory_plan import check_plan
 from unbraid.fitting.polish import ContinueBest, MeasureAnew, PolishStarts
-from unbraid.fitting.request import Request
+from unbraid.fitting.request import Request, check_problem
 from unbraid.fitting.search import SweepFromModel, TakeModel, samples_to_search, search_for_starts
 from unbraid.fitting.session import CUTS, Found, Session, Stage
 from unbraid.fitting.smoothing import SLIGHT, ChooseSmoothing, Open
@@ -35,9 +35,10 @@ from unbraid.results.advice import WORTH_A_WORD, largest_of, on_misfit
 from unbraid.results.carrying import left_out
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit
-from unbraid.results.notes import blames_samples
+from unbraid.results.notes import blames_samples, notes_on_copies
 from unbraid.results.outcome import Status
 from unbraid.results.wild import renumbered
+from unbraid.results.worth.held_out import tells_noise
 from unbraid.runtime.interrupts import attempt
 from unbraid.runtime.progress import PHASES_OF_A_FIT
 from unbraid.solvers.coupling import FixedCoupling
@@ -53,9 +54,17 @@ FEW_STEPS = 20
 
 def check_fit(problem: Problem, request: Request) -> None:
     """Refuse what cannot work, or will not fit into memory, before anything is begun."""
-    request = request.for_problem(problem)
-    request.check(problem)
-    check_plan(problem, request)
+    check_problem(problem)
+    counting = samples_that_count(problem, request)
+    request.for_problem(counting).check(problem)
+    check_plan(problem, request.for_problem(counting))
+
+
+def samples_that_count(problem: Problem, request: Request) -> Problem:
+    """The distinct samples that count; all as they are where a method knows no weights, which copies would get."""
+    counting, method = problem.counting(), request.method_used
+    knows_weights = method.weighted or method.polish is not None or problem.weights is not None
+    return counting if knows_weights or counting.weights is None else problem
 
 
 def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: bool = True, expected: bool = True) -> Fit:
@@ -67,7 +76,7 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     lost, began = session.lost(problem), time.perf_counter()
     sizes = Magnitudes.of(problem)
     usable = sizes.problem(problem.on(session.client))
-    counting = usable.counting()
+    counting = samples_that_count(usable, request)
     case = Case.of(counting, request.for_problem(counting).in_sizes(sizes))
     setup = Setup.of(case, fewer)
     searching = session.keeping(time.perf_counter() - began)  # what is left to do looks at all samples as often
@@ -76,9 +85,13 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
         found = search_for_fewer(case, found, searching)
     fit = case.conclude(found)
     if expected and fit.minimised is not None and fit.status not in CUTS:
-        fit = with_worth(fit, affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints))
-    told = session.told_of_losses(lost, case.problem)
-    notes = with_contradiction_first((*setup.levels.notes, *numbered_as_given(fit.notes, usable), *told))
+        around = affordable_neighbourhood(fit.model, case.problem, fit.minimised, fit.constraints)
+        told = tells_noise(case.problem.known.entries, case.unknowns_searched(fit.smoothing))
+        fit = with_worth(fit, around, told)
+    losses = session.told_of_losses(lost, case.problem)
+    copies = notes_on_copies(problem) if counting is not usable or not problem.in_memory else []
+    own = numbered_as_given(fit.notes, usable) if counting is not usable else fit.notes
+    notes = with_contradiction_first((*setup.levels.notes, *own, *copies, *losses))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     fit = fit if sizes.ordinary else fit.rescaled(sizes.x, sizes.f)
     names = {"input_names": problem.input_names, "output_names": problem.output_names}
@@ -87,12 +100,15 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
     return replace(fit, problem=problem, asked=request, seconds=session.seconds())  # sample numbers are the user's
 
 
-def with_worth(fit: Fit, around: Neighbourhood | None) -> Fit:
-    """A fit with the errors that are expected on new points, and a note where what it leaves is plainly no noise."""
+def with_worth(fit: Fit, around: Neighbourhood | None, told: bool) -> Fit:
+    """A fit with the errors that are expected on new points, and a note where what it leaves is plainly no noise.
+
+    `told`: whether so many numbers are left over by the search that errors can be expected of the rest.
+    """
     if around is None:
         return fit
     with np.errstate(all="ignore"):
-        held_out, misfit = leave_one_out(around), describe_misfit(fit, around)
+        held_out, misfit = leave_one_out(around) if told else None, describe_misfit(fit, around)
     return replace(fit, held_out=held_out, notes=fit.notes if misfit is None else (*fit.notes, misfit))
 
 
@@ -165,7 +181,7 @@ def padded(found: Found, larger: Iterates, rank: int) -> Found:
 def numbered_as_given(notes: Sequence[str], problem: Problem) -> list[str]:
     """Notes on the samples of a problem that count, with the numbers that samples have in the problem."""
     counts = problem.which_count()
-    return [*notes] if counts is None else [renumbered(note, np.flatnonzero(counts)) for note in notes]
+    return [*notes] if counts is None else [renumbered(note, counts) for note in notes]
 
 
 def stays_put(samples: SampleSet) -> bool:

@@ -39,7 +39,7 @@ from unbraid.results.carrying import left_out
 from unbraid.results.contradictions import with_contradiction_first
 from unbraid.results.fit import Fit, errors_on
 from unbraid.results.model import DecoupledModel
-from unbraid.results.notes import notes_on_starts
+from unbraid.results.notes import notes_on_copies, notes_on_starts
 from unbraid.results.outcome import Status
 from unbraid.results.wild import (
     GAP,
@@ -284,7 +284,9 @@ def conclude(found: Settled, verdict: Verdict, session: Session) -> Fit:
         jacobian_error=jacobian_error,
         output_errors=output_errors,
         starts=first.starts,
-        notes=with_contradiction_first((*verdict.notes(fit.model), *notes)),
+        notes=with_contradiction_first(
+            (*verdict.notes(fit.model), *dict.fromkeys((*notes, *notes_on_copies(problem))))
+        ),
         problem=reweighted(problem, has_any),  # diagnostics and reports leave out what the fit left out
         asked=request,
         seconds=session.seconds(),

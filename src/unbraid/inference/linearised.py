@@ -29,12 +29,11 @@ from unbraid.inference.neighbourhood import ROW_ENTRIES, Neighbourhood
 from unbraid.inference.patterns import describe_pattern
 from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, IndexArray, spread_out
+from unbraid.results.worth.held_out import tells_noise
 from unbraid.results.worth.uncertainty import Uncertainty
 
 WORK = 2e11
 """Multiplications that are spent on the variances of kinds of numbers; where all samples take more, some do."""
-FEW_LEFT, SHARE_LEFT = 6.0, 0.15
-"""Numbers, and share of the numbers, that have to be left over for noise to be told from them."""
 LEAST_LEFT = 0.05
 """Share of the numbers of a kind that count as left over at least."""
 
@@ -173,8 +172,7 @@ def linearised_uncertainty(around: Neighbourhood, work: float = WORK) -> Lineari
 def describe_few(found: Noise, freedom: float) -> str | None:
     """Why intervals would mean little, where hardly a number is left over to tell noise from; else None."""
     total = float(found.numbers.sum())
-    left = total - freedom
-    if left >= max(FEW_LEFT, SHARE_LEFT * total):
+    if tells_noise(total, freedom):
         return None
     return (
         f"The fit uses {freedom:.0f} degrees of freedom of {total:.0f} numbers, so that hardly any are left over to "

@@ -13,9 +13,10 @@ from unbraid.data.checks import counted
 from unbraid.data.in_memory import Samples
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
-from unbraid.data.units import Units, positive
+from unbraid.data.units import Units
 from unbraid.errors import SettingError
 from unbraid.inference.freedoms import find_freedoms
+from unbraid.inference.importance.shares import branch_covariances
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.patterns import PLAIN, find_pattern
 from unbraid.inference.tangent import count_unknowns
@@ -88,9 +89,12 @@ class Diagnostics:
     parallel
         Pairs of branches along about the same direction.
     values, slopes
-        The share of the variance of F, and of ‖J‖², that each branch has by itself, (r,), each output in units of its
-        own size. About as much is lost without the branch. None without F, or without J. They need not sum to 1, and
-        where branches cancel each other in part, one may have more than 1.
+        The share of each branch in the variance of the outputs, the mean over these of what `importance` has as
+        `branches`, and likewise its share in the size of the Jacobians, each output in units of its own size: (r,),
+        with sum 1. Below 0 where other branches cancel it. `slopes` is None without J.
+    alone
+        The larger of what each branch has of both without the others, (r,). Where branches cancel each other in part,
+        it is more than 1.
     explained
         Whether hardly an error is left, so that a smaller rank may do.
     thinned
@@ -126,8 +130,9 @@ class Diagnostics:
     match: float | None
     compared: int
     parallel: tuple[ParallelPair, ...]
-    values: Array | None
+    values: Array
     slopes: Array | None
+    alone: Array
     explained: bool = True
     thinned: tuple[int, int] | None = None
     superfluous: tuple[int, ...] = ()
@@ -170,9 +175,8 @@ class Diagnostics:
 
     @property
     def importance(self) -> Array:
-        """How much each branch matters, (r,): the mean of `values` and `slopes`, or the one there is."""
-        given = [shares for shares in (self.values, self.slopes) if shares is not None]
-        return np.asarray(np.mean(given, axis=0))
+        """How much each branch matters, (r,): its share in the variance of the outputs, `values`."""
+        return self.values
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -264,7 +268,7 @@ def examined(
 ) -> Diagnostics:
     """The same for a fitted model, samples and the errors on them, and for the fit it comes from, in any units."""
     at, low, kept = balanced(model, problem), ending_as_low(fit.starts), carrying(model)
-    worst = worst_error(jacobian_error, output_errors)
+    shares, worst = branch_shares(model, problem), worst_error(jacobian_error, output_errors)
     few = count_unknowns(model, True) <= DENSE_LIMIT
     known = find_freedoms(around_minimum(model, problem, fit)) if few else None
     return Diagnostics(
@@ -274,8 +278,9 @@ def examined(
         match=match_of(low),
         compared=len(low),
         parallel=tuple(parallel_pairs(at, kept)),
-        values=value_shares(at),
-        slopes=slope_shares(at),
+        values=shares.values,
+        slopes=shares.slopes,
+        alone=shares.alone,
         explained=worst < EXPLAINED,
         follows=worst < FOLLOWS,
         starts_advice=on_starts(fit.starts),
@@ -302,25 +307,32 @@ def worst_error(jacobian_error: float | None, output_errors: Array | None) -> fl
     return 0.0 if jacobian_error is None else 100.0 * float(np.sqrt(jacobian_error))
 
 
-def importance(model: DecoupledModel, problem: Problem) -> Array:
-    """How much each branch of a fitted model matters, (r,): `Diagnostics.importance`, without the rest."""
-    return np.asarray(np.mean([one for one in branch_shares(model, problem) if one is not None], axis=0))
+class BranchShares(NamedTuple):
+    """`values`, `slopes` and `alone` of `Diagnostics`."""
+
+    values: Array
+    slopes: Array | None
+    alone: Array
 
 
-def branch_shares(model: DecoupledModel, problem: Problem) -> tuple[Array | None, Array | None]:
-    """`Diagnostics.values` and `Diagnostics.slopes`, without the rest."""
-    at = balanced(model, problem)
-    return value_shares(at), slope_shares(at)
+def branch_shares(model: DecoupledModel, problem: Problem) -> BranchShares:
+    """The shares of branches in values and in slopes, without the rest."""
+    each = branch_covariances(model, problem)
+    varies = each.any(axis=(1, 2))
+    values = each[varies].mean(axis=0) if varies.any() else np.zeros((model.rank, model.rank))
+    if problem.J is None:
+        return BranchShares(values.sum(axis=1), None, np.diagonal(values))
+    slopes = products(balanced(model, problem))
+    slopes = slopes / (slopes.sum() if slopes.any() else 1.0)
+    return BranchShares(values.sum(axis=1), slopes.sum(axis=1), np.maximum(np.diagonal(values), np.diagonal(slopes)))
 
 
 class Balanced(NamedTuple):
-    """A model at samples, in balanced units: its weights, with slopes and values (S, r) of its branches."""
+    """A model at samples, in balanced units: its weights, and the slopes (S, r) of its branches times their roots."""
 
-    samples: Samples
     W0: Array
     W1: Array
     slopes: Array
-    values: Array
 
 
 def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
@@ -333,35 +345,19 @@ def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
     if are_fitted(model) and not beyond_training(model, problem.X).any():
         it = in_solver_units(model, units)
         at = outputs_at(samples, it)
-        return Balanced(samples, it.W0[0], it.W1[0], at.slopes[0], at.values[0])
+        return Balanced(it.W0[0], it.W1[0], samples.rooted(at.slopes[0]))
     u = problem.X @ model.W0.T
-    values = np.stack([g(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     V = model.W0 * units.x_scale
     length = row_lengths(V)
     W0, W1 = V / np.where(length > 0.0, length, 1.0)[:, None], model.W1 / units.f_scale[:, None]
-    return Balanced(samples, W0, W1, slopes * length, values)
+    return Balanced(W0, W1, samples.rooted(slopes * length))
 
 
 def are_fitted(model: DecoupledModel) -> bool:
     """Whether all branches of a model are in one basis, as those of a fit are."""
     bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
     return len(bases) == 1 and None not in bases
-
-
-def value_shares(at: Balanced) -> Array | None:
-    """The share of each branch in the variance of the outputs, averaged over them: (r,), or None without values."""
-    F = at.samples.F
-    if F is None:
-        return None
-    spread = positive(np.std(F, axis=0), otherwise=1.0, noise=np.abs(F.mean(axis=0)))
-    size = at.W1 * np.std(at.values, axis=0)
-    return np.asarray(np.mean((size / spread[:, None]) ** 2, axis=0))
-
-
-def slope_shares(at: Balanced) -> Array | None:
-    """The share of each branch in ‖J‖², in balanced units: (r,), or None without Jacobians."""
-    return None if at.samples.J is None else np.asarray(np.diagonal(products(at)) / at.samples.norm)
 
 
 def products(at: Balanced) -> Array:

@@ -84,8 +84,7 @@ def on_uniqueness(found: Diagnostics) -> Iterator[str]:
 
 def on_shares(found: Diagnostics) -> Iterator[str]:
     """A sentence where branches have more by themselves than there is to explain, as they cancel each other in part."""
-    every = [shares for shares in (found.values, found.slopes) if shares is not None]
-    large = [str(j + 1) for j in np.flatnonzero(np.max(every, axis=0) > OVER_ALL)]
+    large = [str(j + 1) for j in np.flatnonzero(found.alone > OVER_ALL)]
     if large and found.follows:
         one = len(large) == 1
         which = f"Branch {large[0]} has" if one else f"Branches {', '.join(large)} have"
@@ -116,7 +115,7 @@ def on_branches(found: Diagnostics) -> Iterator[str]:
             yield f"{both}: they are two curves of one input, and other mixes of the two may do as well."
         else:
             yield f"{both}: they are two curves of one input, to be read as a sum."
-    least = np.flatnonzero(found.importance < NEGLIGIBLE)
+    least = np.flatnonzero(found.alone < NEGLIGIBLE)
     small = [str(j + 1) for j in least if j not in found.superfluous]
     if small:
         which = f"Branch {small[0]} has" if len(small) == 1 else f"Branches {', '.join(small)} have"

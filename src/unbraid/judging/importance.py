@@ -24,7 +24,7 @@ from unbraid.inference.importance.without import (
     held_out_error,
 )
 from unbraid.inference.importance.words import need_lines
-from unbraid.inference.linearised import FEW_LEFT, LinearisedUncertainty, linearised_uncertainty
+from unbraid.inference.linearised import LinearisedUncertainty, linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
 from unbraid.kernels.arrays import Array
@@ -32,6 +32,7 @@ from unbraid.results.carrying import carrying
 from unbraid.results.fit import Fit, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
+from unbraid.results.worth.held_out import FEW_LEFT
 from unbraid.results.worth.uncertainty import LEVEL
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
 
@@ -92,14 +93,17 @@ def importance(
     if not 0.0 < level < 1.0:
         raise SettingError(f"level must be between 0 and 1, 0.95 say, got {level!r}.")
     check_whole("rng", rng, 0)
+    sizes = Magnitudes.of(given)  # squares of very large and very small numbers would not be numbers
+    model, given = model.rescaled(-sizes.x, -sizes.f), sizes.problem(given)
+    fit = fit_or_model.rescaled(-sizes.x, -sizes.f) if isinstance(fit_or_model, Fit) else None
     samples = given.counting().thinned()
     shares, outside = shares_of(model, samples, rng)
     inputs = given.input_names or tuple(f"x{k + 1}" for k in range(model.m))
-    sure = uncertainty_for(fit_or_model, given) if isinstance(fit_or_model, Fit) else None
+    sure = None if fit is None else uncertainty_for(fit, given)
     ends = None if sure is None else share_intervals(sure, marginals_of(samples), shares, level, DRAWS, rng)
     judged = None
-    if sure is not None and needs and isinstance(fit_or_model, Fit):
-        judged = judge(sure, fit_or_model.constraints, shares, inputs)
+    if sure is not None and needs and fit is not None:
+        judged = judge(sure, fit.constraints, shares, inputs)
     parts = branch_parts(model, samples.X)
     alike = (one for i in range(model.n) for one in going_together(that_matter(parts[:, i]), samples.weights))
     return Importance(
@@ -141,11 +145,9 @@ def marginals_of(samples: Problem) -> Marginals:
 
 def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Shares, float]:
     """The shares of inputs and branches, and how many points with independent inputs are outside the range seen."""
-    sizes = Magnitudes.of(samples)  # squares of very large and very small numbers would not be numbers
-    model, samples = model.rescaled(-sizes.x, -sizes.f), sizes.problem(samples)
     marginals = marginals_of(samples)
     indices = sobol_indices(model, marginals, seed)
-    branches = branch_shares(branch_parts(model, samples.X), samples.weights)
+    branches = branch_shares(model, samples)
     outside = float(np.mean(beyond_training(model, marginals.pairs(POINTS, seed)[0])))
     return Shares(indices.first_order, indices.total, slope_shares(model, samples), branches), outside
 

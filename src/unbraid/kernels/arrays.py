@@ -1,6 +1,6 @@
 """The array types of the package, their precision, and blocks of samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -56,3 +56,42 @@ def even_blocks(samples: int, length: int) -> list[slice]:
     """Slices of about equal length, at most so long, that cover `samples`."""
     count = -(-samples // length)
     return [slice(samples * k // count, samples * (k + 1) // count) for k in range(count)]
+
+
+def first_copies(arrays: Sequence[Array], which: IndexArray) -> IndexArray:
+    """The number of the first of the samples `which` that each of them is an exact copy of, in all arrays.
+
+    Samples are sorted by keys of their rows, those of the first array at first, and compared where keys are the same.
+    """
+    keys, alike = np.zeros(len(which), np.uint64), np.arange(len(which))
+    for array in arrays:
+        keys[alike] = keys[alike] * np.uint64(3) + row_keys(array, which[alike])
+        _, group, counts = np.unique(keys[alike], return_inverse=True, return_counts=True)
+        alike = alike[counts[group] > 1]
+        if not alike.size:
+            return which
+    result = which.copy()
+    _, first, group = np.unique(keys[alike], return_index=True, return_inverse=True)
+    result[alike] = which[alike[first[group]]]
+    for array in arrays:
+        for part in blocks(len(alike), array[0].size):
+            some = alike[part]
+            differ = np.any(row_bits(array, which[some]) != row_bits(array, result[some]), axis=1)
+            result[some[differ]] = which[some[differ]]  # rows that share a key by chance
+    return result
+
+
+def row_keys(array: Array, which: IndexArray) -> npt.NDArray[np.uint64]:
+    """Numbers of some rows of an array that are the same where rows are, and hardly ever else."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=array[0].size, dtype=np.uint64) * 2 + 1
+    keys = np.empty(len(which), np.uint64)
+    for part in blocks(len(which), array[0].size):
+        bits = row_bits(array, which[part])
+        bits = (bits ^ bits >> 32) * factors
+        keys[part] = (bits ^ bits >> 29).sum(axis=1)
+    return keys
+
+
+def row_bits(array: Array, which: IndexArray) -> npt.NDArray[np.uint64]:
+    """The bits of some rows of an array: those of 0 where there is -0."""
+    return (array[which].reshape(len(which), -1) + 0.0).view(np.uint64)

@@ -13,14 +13,12 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.judging.diagnostics import branch_shares
 from unbraid.judging.findings import TWICE
 from unbraid.judging.glance import glance_at
-from unbraid.kernels.arrays import Array
 from unbraid.plots.branch_panel import CURVE, SLOPE, bands_of, draw_branch
 from unbraid.plots.certificates import FAILED, certain_shapes, certificate_words
 from unbraid.plots.labels import indexed
 from unbraid.plots.palette import QUIET, RED
 from unbraid.plots.panels import check_matplotlib, legend_above, model_of, new_axes, samples_to_draw
 from unbraid.results.alignment import AlignedBranch, lay_truth
-from unbraid.results.branch import FittedBranch
 from unbraid.results.carrying import superfluous
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
@@ -64,7 +62,7 @@ def branches(
         training; outside it a branch is continued and drawn dotted. Around the curve is its 95 % band, point by point.
         The strip along the bottom is the slope, the silhouette above it shows where the data lie, ticks on the curve
         are knots. Above a panel: what coefficients certify of the shape (for a fit: of the constraint asked for), and
-        what the branch has by itself of the outputs' variance, or without values of ‖J‖², as `diagnose` has it.
+        the share of the branch in the outputs' variance, as `diagnose` has it.
 
     Examples
     --------
@@ -87,8 +85,7 @@ def branches(
     laid: dict[int, AlignedBranch | None] = dict.fromkeys(range(model.rank))
     if truth is not None:
         laid = dict(lay_truth(model, truth))
-    shares = shares_of(model, samples)
-    whole = "the variance" if samples is None or samples.F is not None else "‖J‖²"
+    shares = None if samples is None else branch_shares(model, samples).values
     asked = fit_or_model.constraints if isinstance(fit_or_model, Fit) else None
     for panel, (j, true) in zip(panels, laid.items(), strict=True):
         branch = model.branches[j]
@@ -98,7 +95,7 @@ def branches(
         u = None if samples is None else samples.X @ model.W0[j]
         strip = draw_branch(panel, branch, true, u, bands_of(sure, j))
         shape = certain_shapes(branch) if asked is None else certificate_words(branch, asked[j])
-        share = "" if shares is None else f"by itself {share_label(shares[j])} of {whole}"
+        share = "" if shares is None else f"{share_label(shares[j])} of the variance"
         name_panel(panel, strip, j, *((NOTHING,) if j in idle else (shape, share)))
     if axes is None:
         legend_above(panels)
@@ -172,19 +169,10 @@ def name_panel(panel: Axes, strip: Axes, j: int, *remarks: str) -> None:
     strip.set_title("", y=1.0)  # a place of its own: matplotlib is slow to find one
 
 
-def shares_of(model: DecoupledModel, samples: Problem | None) -> Array | None:
-    """What each branch has of the values, or without values of the slopes; None without samples or coefficients."""
-    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
-    if samples is None or None in bases or len(bases) > 1:
-        return None
-    values, slopes = branch_shares(model, samples)
-    return slopes if values is None else values
-
-
 def share_label(share: float) -> str:
     """A share in the small print above a panel: '62 %', '0.4 %', 'under 0.1 %', 'over 200 %' where branches cancel."""
     if share > TWICE:
         return f"over {100.0 * TWICE:g} %"
-    if share < 1e-3:
+    if abs(share) < 1e-3:
         return "under 0.1 %"
-    return f"{100.0 * share:.1f} %" if share < 0.0995 else f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.1f} %" if abs(share) < 0.0995 else f"{100.0 * share:.0f} %"

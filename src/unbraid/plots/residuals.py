@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
@@ -79,7 +80,8 @@ def residuals(fit_or_model: Fit | DecoupledModel, problem: Problem | None = None
     if samples is None:
         raise DataError("residuals needs the samples, which were not given: pass problem=ub.Problem(X, F, J).")
     some = thinning_words(fit_or_model, problem, samples)
-    samples = samples.counting()
+    sizes = Magnitudes.of(samples)  # squares of very large and very small numbers would not be numbers
+    model, samples = model.rescaled(-sizes.x, -sizes.f), sizes.problem(samples).counting()
     misfits = list(value_misfits(model, samples) if samples.F is not None else jacobian_misfits(model, samples))
     names = labels(samples.output_names, "f", model.n)
     panel = axis_for(ax, max(4.6, 1.2 + 0.26 * model.n))

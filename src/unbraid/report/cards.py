@@ -128,12 +128,9 @@ def certified_words(subject: Subject, j: int) -> str:
 
 
 def matters(subject: Subject, j: int) -> str:
-    """How much branch j has of values and slopes by itself, in words."""
-    parts = [
-        share_of(float(shares[j]), what, subject.follows)
-        for shares, what in zip(subject.both_shares, (VARIANCE, SIZE), strict=True)
-        if shares is not None
-    ]
+    """The shares of branch j in values and slopes, in words."""
+    both = (subject.both_shares.values, VARIANCE), (subject.both_shares.slopes, SIZE)
+    parts = [share_of(float(shares[j]), what, subject.follows) for shares, what in both if shares is not None]
     return " and ".join(parts)
 
 
@@ -147,11 +144,6 @@ def freedom_words(subject: Subject, j: int) -> str:
 
 VARIANCE, SIZE = "the outputs’ variance", "the Jacobians’ size"
 """What shares of values and of slopes are shares of."""
-
-
-def share_words(subject: Subject) -> str:
-    """What the shares in the diagram are shares of."""
-    return SIZE if subject.problem.F is None else VARIANCE
 
 
 def shape_badges(subject: Subject) -> Iterator[Badge]:

@@ -97,7 +97,7 @@ class Diagram(NamedTuple):
 
 
 def lay_out(form: Proportions, subject: Subject, shares: Array | None) -> Diagram:
-    """The diagram of a model in given proportions; `shares` (r,) are what its branches have by themselves, if known.
+    """The diagram of a model in given proportions; `shares` (r,) are those of its branches, if known.
 
     Branches that carry nothing have no box.
     """
@@ -173,7 +173,7 @@ def spread_heights(count: int, pitch: float, height: float) -> Array:
 def lay_box(form: Proportions, tall: float, y: float, j: int, branch: Branch, share: float | None) -> Box:
     """The box of branch j, its upper edge at y. Number and share stand above the curve, or beside it in a low box."""
     x, inside, low = (form.width - form.box) / 2.0, form.box - 24.0, tall < HIGH_ENOUGH
-    bar = 0.0 if share is None else inside * min(1.0, share)
+    bar = 0.0 if share is None else inside * min(1.0, max(0.0, share))
     text = "" if share is None or (low and form is NARROW_SCREEN) else short_share(share)
     before, after = (34.0, 46.0 if text else 10.0) if low else (12.0, 12.0)
     above, below = (8.0, 12.0) if low else (19.0, 13.0)

@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
-from unbraid.judging.diagnostics import FOLLOWS, Diagnostics, branch_shares, examined, worst_error
+from unbraid.judging.diagnostics import FOLLOWS, BranchShares, Diagnostics, branch_shares, examined, worst_error
 from unbraid.judging.glance import Glance, glance_at
 from unbraid.judging.importance import needs_of
 from unbraid.kernels.arrays import Array, IndexArray
@@ -128,17 +128,14 @@ class Subject:
         return None if self.fit is None or not self.own else self.fit.held_out
 
     @cached_property
-    def both_shares(self) -> tuple[Array | None, Array | None]:
-        """What each branch has by itself of the variance of F, and of ‖J‖², (r,) each, on the samples that count."""
+    def both_shares(self) -> BranchShares:
+        """The shares of branches in the variance of the outputs, and in the size of the Jacobians."""
         return branch_shares(self.model, self.problem.counting())
 
     @property
     def shares(self) -> Array:
-        """What each branch has by itself, (r,): of the values where there are any, else of the slopes."""
-        values, slopes = self.both_shares
-        shares = slopes if values is None else values
-        assert shares is not None
-        return shares
+        """The shares of branches in the variance of the outputs, (r,)."""
+        return self.both_shares.values
 
     @cached_property
     def outside(self) -> int:

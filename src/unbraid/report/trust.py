@@ -171,7 +171,7 @@ def answers(subject: Subject) -> Iterator[tuple[str, str]]:
             f"branch {j + 1} ({share_of(float(subject.shares[j]), 'what there is to explain', subject.follows)})"
             for j in (order[0], order[-1])
         )
-        yield "Does every branch matter?", f"Most by itself: {first}; least: {last}.{idle}"
+        yield "Does every branch matter?", f"Most: {first}; least: {last}.{idle}"
     elif idle:
         yield "Does every branch matter?", f"Branch {order[0] + 1} alone does.{idle}"
 

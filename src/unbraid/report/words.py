@@ -41,7 +41,7 @@ def in_percent(value: float) -> str:
         return "–"
     if value == 0.0:
         text = "0"
-    elif value < 1e-3:
+    elif abs(value) < 1e-3:
         text = f"{value:.0e}" if value < ROUNDING_ERROR else f"{value:.1e}"
     else:
         text = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from unbraid.data.problem import Problem
 from unbraid.errors import FileError, check_callback, check_path
-from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges, share_words
+from unbraid.report.cards import MANY, branch_cards, output_rows, shape_badges
 from unbraid.report.diagram import NARROW_SCREEN, WIDE_SCREEN, lay_out
 from unbraid.report.figures import MOST_FIGURES, branch_figures, course_figures, noise_figures, residual_figure
 from unbraid.report.formulas import in_formulas
@@ -81,7 +81,6 @@ def report_page(subject: Subject, command: str | None = None, callback: Callback
             noise_figures=noise_figures(subject) if left else [],
             figure_words=figure_words(subject) if left else "",
             badges=[*badges(subject), *shape_badges(subject)],
-            share_words=share_words(subject),
             diagrams=[lay_out(form, subject, subject.shares) for form in (WIDE_SCREEN, NARROW_SCREEN)],
             cards=list(zip(branch_cards(subject), branch_figures(subject, callback), strict=True)),
             in_formulas=in_formulas(subject),

@@ -98,6 +98,25 @@ def on_idle(which: Sequence[int], rank: int) -> str:
     return f"{name_superfluous(which)}, and {idle} nothing: rank {rank - len(which)} is enough."
 
 
+# Copies of samples.
+
+
+def on_copies(copies: int, samples: int, merged: bool) -> str:
+    """What to make of samples that are exact copies of others: whether a fit has `merged` them or takes all of them."""
+    looked = "" if merged else " looked at"
+    are = "is an exact copy" if copies == 1 else "are exact copies"
+    said = f"{copies} of {samples} samples{looked} {are} of others."
+    if merged:
+        return (
+            f"{said} Copies count as one sample with the sum of their weights: errors and intervals are those of "
+            f"{counted(samples - copies, 'distinct sample')}."
+        )
+    return (
+        f"{said} In files and Dask arrays copies are not merged, and expected errors and intervals are too small: "
+        "remove the copies, or load the samples into memory."
+    )
+
+
 # Errors that are left.
 
 
@@ -129,8 +148,20 @@ def on_few_numbers(unknowns: int, numbers: int, chosen: bool, smooth: bool) -> s
     `smooth`: the basis chooses its smoothing itself, so that there is no df to be chosen.
     """
     used = "degrees of freedom in use" if chosen else "unknowns"
-    smaller = "fewer branches" if smooth else "a smaller df, fewer branches,"
-    return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {smaller} or more samples."
+    return f"There are {unknowns} {used} for {numbers} numbers, {FEW_NUMBERS}: use {fewer(smooth)} or more samples."
+
+
+def on_nothing_left(unknowns: int, numbers: int, smooth: bool) -> str:
+    """Why no error on new points is given where a search had as many unknowns as there are numbers, or nearly."""
+    return (
+        f"The search had {unknowns} unknowns for {numbers} numbers, {FEW_NUMBERS}, and no error is given for these: "
+        f"use {fewer(smooth)} or more samples."
+    )
+
+
+def fewer(smooth: bool) -> str:
+    """What has fewer unknowns; `smooth`: the basis chooses its smoothing itself."""
+    return "fewer branches" if smooth else "a smaller df, fewer branches,"
 
 
 def on_held_out(fit: Fit) -> str | None:

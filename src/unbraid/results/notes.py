@@ -11,14 +11,23 @@ from unbraid.data.looking.look import look_at_columns
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import extremes, inputs
 from unbraid.kernels.arrays import Array, IndexArray
-from unbraid.results.advice import on_few_numbers, on_left_out, on_shape, on_starts, what_may_explain
+from unbraid.results.advice import (
+    on_copies,
+    on_few_numbers,
+    on_left_out,
+    on_nothing_left,
+    on_shape,
+    on_starts,
+    what_may_explain,
+)
 from unbraid.results.carrying import chooses_smoothing, left_out
 from unbraid.results.contradictions import describe_contradiction, puts_all_in_doubt
 from unbraid.results.fit import StartSummary
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
 from unbraid.results.smoothing import Smoothing
-from unbraid.results.wild import describe_wild, find_wild, kinds_of
+from unbraid.results.wild import MOST_SAMPLES, describe_wild, find_wild, kinds_of
+from unbraid.results.worth.held_out import tells_noise
 from unbraid.runtime.text import clean_name
 
 UNEXPLAINED = 100.0 * 0.5**0.5
@@ -32,13 +41,17 @@ AXES = "the order of the axes of J, J[s, i, k] = ∂f_i/∂x_k at sample s"
 
 
 class Shown(NamedTuple):
-    """A model and its errors, Error(J) and (n,) output errors in %, and what was chosen from the data."""
+    """A model and its errors, Error(J) and (n,) output errors in %, and what was chosen from the data.
+
+    `searched`: how many unknowns the search for it had.
+    """
 
     model: DecoupledModel
     jacobian_error: float | None
     output_errors: Array | None
     smoothing: Smoothing | None = None
     constrained: bool = False
+    searched: int = 0
 
     @property
     def superfluous(self) -> list[int]:
@@ -93,14 +106,22 @@ def notes_on_columns(problem: Problem) -> list[str]:
 
 
 def is_one_point(problem: Problem) -> bool:
-    """Whether samples are several, and all at one point."""
-    return problem.S > 1 and not np.ptp(extremes(problem, inputs), axis=0).any()
+    """Whether all samples are at one point."""
+    return not np.ptp(extremes(problem, inputs), axis=0).any()
+
+
+def notes_on_copies(problem: Problem) -> list[str]:
+    """A note where samples are exact copies of others, and on what became of them; in files some are looked at."""
+    some = problem if problem.in_memory else problem.thinned(MOST_SAMPLES)
+    which = some.counted_as()
+    copies = 0 if which is None else int(np.count_nonzero((which >= 0) & (which != np.arange(some.S))))
+    return [on_copies(copies, some.S, merged=problem.in_memory)] if copies else []
 
 
 def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
     """Notes on what the samples leave open: distinct points, values, constants, Jacobians."""
     if is_one_point(problem):
-        yield f"All {problem.S} points in X are the same: nothing can be learned from them but a value, or a slope."
+        yield "All points in X are the same: nothing can be learned from them but a value, or a slope."
     if problem.F is None and status is not Status.UP_TO_CONSTANTS:
         yield (
             "Jacobians alone do not determine constants: values of the model are known up to one constant per output, "
@@ -123,9 +144,10 @@ def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:
 def notes_on_unknowns(problem: Problem, coefficients: int, shown: Shown) -> Iterator[str]:
     """A note where there are too few numbers for as many unknowns, or for the degrees of freedom that are used."""
     numbers = problem.known.entries
-    if coefficients <= numbers / 2:
-        return
-    yield on_few_numbers(coefficients, numbers, shown.smoothing is not None, chooses_smoothing(shown.model))
+    if not tells_noise(numbers, shown.searched):
+        yield on_nothing_left(shown.searched, numbers, chooses_smoothing(shown.model))
+    elif coefficients > numbers / 2:
+        yield on_few_numbers(coefficients, numbers, shown.smoothing is not None, chooses_smoothing(shown.model))
 
 
 def notes_on_shape(shown: Shown) -> Iterator[str]:

@@ -13,11 +13,12 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
-from unbraid.fitting.fit_rank import check_fit
+from unbraid.fitting.fit_rank import check_fit, samples_that_count
 from unbraid.fitting.opening import RunSettings
 from unbraid.fitting.request import Request
 from unbraid.fitting.robust import screened
 from unbraid.fitting.session import Session
+from unbraid.kernels.arrays import IndexArray
 from unbraid.methods import Method
 from unbraid.results.advice import with_chosen_rank
 from unbraid.results.fit import Fit
@@ -124,9 +125,9 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
     """Compare the settings in question on the samples of a problem, or on some of them where they are very many."""
     lost = session.lost()
     thin = Magnitudes.of(problem).problem(problem.thinned())
-    samples = thin.counting()
+    samples = samples_that_count(thin, question.request)
     candidates = question.candidates(samples)
-    fold = session.rng.permutation(samples.S) % question.folds
+    fold = folds_of(samples, question.folds, session.rng)
     seed = int(session.rng.integers(2**62))
     validation = Validation(samples, question.request, fold, seed)
     path = Path(validation, candidates, question.ranks is None, session)
@@ -150,6 +151,15 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
         constraint=question.constraint,
         method=question.method,
     )
+
+
+def folds_of(problem: Problem, folds: int, rng: np.random.Generator) -> IndexArray:
+    """Which of the folds each sample is held out in, (S,): exact copies in the same one."""
+    counted_as = problem.counted_as()
+    if counted_as is None:
+        return rng.permutation(problem.S) % folds
+    distinct, which = np.unique(counted_as, return_inverse=True)
+    return (rng.permutation(len(distinct)) % folds)[which]
 
 
 def fit_best_rank(problem: Problem, request: Request, session: Session) -> Fit:

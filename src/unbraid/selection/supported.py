@@ -180,4 +180,4 @@ def score_of(fit: Fit) -> float:
 
 def most_branches(problem: Problem) -> int:
     """The largest rank to try: with straight branches it has at most half as many unknowns as there are numbers."""
-    return max(1, min(MOST_RANKS, problem.known.entries // (2 * (problem.n + problem.m))))
+    return max(1, min(MOST_RANKS, problem.counting().known.entries // (2 * (problem.n + problem.m))))

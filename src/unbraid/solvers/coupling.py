@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from unbraid.errors import SettingError, check_number, check_whole, shown
 
+MOST_STEPS = 10_000
+"""λ grows so often, at most."""
+
 
 @dataclass(frozen=True)
 class FixedCoupling:
@@ -55,16 +58,16 @@ class GrowingCoupling:
 
     def at(self, sweep: int) -> float:
         """λ in a sweep, counted from 0."""
-        steps = min(sweep // self.every, 10_000)
+        steps = min(sweep // self.every, MOST_STEPS)
         try:
             return min(self.start * self.factor**steps, self.limit)
         except OverflowError:
-            return self.limit
+            return self.limit if self.start else 0.0
 
     @property
     def final(self) -> float:
-        """The λ that iterates are compared at."""
-        return self.limit
+        """The λ that iterates are compared at: the last one, which is less than the limit where λ hardly grows."""
+        return self.at(MOST_STEPS * self.every)
 
 
 Coupling = FixedCoupling | GrowingCoupling

@@ -212,16 +212,19 @@ def find_repeated(problem: Problem, X: Array) -> Iterator[Finding]:
             "duplicates",
             (),
             f"{counted(copies, 'sample')} {'is' if copies == 1 else 'are'} exact copies of others.",
-            "Remove them, unless they are meant to count more than once.",
+            "A fit takes copies as one sample with the sum of their weights. Remove them, unless they are meant to "
+            "count more than once.",
             matters=False,
         )
     several = counts > 1
-    if len(X) - len(points) > copies and problem.F is not None:
-        F, group = np.asarray(problem.F), which.reshape(-1)
+    varying = [] if problem.F is None else list(np.flatnonzero(~is_constant(np.asarray(problem.F))))
+    if len(X) - len(points) > copies and varying:
+        F, group = np.asarray(problem.F)[:, varying], which.reshape(-1)
+        F = np.ldexp(F, -np.frexp(np.fmax.reduce(np.abs(F), axis=0))[1])  # so that squares are numbers
         means = np.stack([np.bincount(group, F[:, i]) / counts for i in range(F.shape[1])], axis=1)
         off, freedom = F - means[group], max(int(np.sum(counts[several] - 1)), 1)
         noise = np.sqrt(np.nansum(off**2, axis=0) / freedom)
-        share = 100.0 * noise / np.maximum(np.nanstd(F, axis=0), np.finfo(float).tiny)
+        share = 100.0 * noise / np.nanstd(F, axis=0)
         yield Finding(
             "repeated points",
             (),

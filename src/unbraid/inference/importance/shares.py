@@ -47,15 +47,24 @@ def normalised(squares: Array) -> Array:
     return np.asarray(squares / np.where(total > 0.0, total, np.inf))
 
 
-def branch_shares(parts: Array, weights: Array | None) -> Array:
-    """The shares (n, r, ...) of branches that add parts (S, n, r, ...) to the outputs."""
-    own = np.ones(len(parts)) if weights is None else weights
-    own = own / own.sum()
-    centred = parts - np.tensordot(own, parts, axes=1)
-    whole = centred.sum(axis=2, keepdims=True)
-    covariance = np.einsum("s,s...->...", own, centred * whole)
-    variance = covariance.sum(axis=1, keepdims=True)
-    return np.asarray(covariance / np.where(variance > 0.0, variance, np.inf))
+def branch_shares(model: DecoupledModel, samples: Problem) -> Array:
+    """The shares (n, r) of branches in the outputs."""
+    return np.asarray(branch_covariances(model, samples).sum(axis=2))
+
+
+def branch_covariances(model: DecoupledModel, samples: Problem) -> Array:
+    """Covariances (n, r, r) of what branches add to each output, over its variance: zero where it does not vary."""
+    R = branch_values(model.branches, model.W0 @ samples.X.T)  # (r, S)
+    weights = np.ones(samples.S) if samples.weights is None else samples.weights
+    weights = weights / weights.sum()
+    R = R - (R @ weights)[:, None]
+    size = np.abs(R).max(axis=1)  # squares of very large and very small numbers would not be numbers
+    R, W1 = R / np.where(size > 0.0, size, 1.0)[:, None], model.W1 * size
+    largest = np.abs(W1).max(axis=1, keepdims=True)
+    W1 = W1 / np.where(largest > 0.0, largest, 1.0)
+    parts = W1[:, :, None] * ((R * weights) @ R.T) * W1[:, None, :]
+    variance = parts.sum(axis=(1, 2), keepdims=True)
+    return np.asarray(parts / np.where(variance > 0.0, variance, np.inf))
 
 
 def branch_parts(model: DecoupledModel, X: Array) -> Array:

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from unbraid.bases.constraints import Constraint
+from unbraid.data.magnitudes import largest
 from unbraid.data.problem import Problem
-from unbraid.data.units import Units, spreads
+from unbraid.data.units import Units, positive, spreads
 from unbraid.inference.leave_one_out import chosen_samples, leave_out
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import STEPS, refitted
@@ -55,10 +56,9 @@ def held_out_error(around: Neighbourhood) -> Array:
 
 
 def value_spread(problem: Problem) -> Array:
-    """The spread (n,) of the outputs."""
+    """The spread (n,) of the outputs, infinite of those that do not vary but for rounding."""
     assert problem.F is not None
-    spread = spreads(problem.F, problem.weights)
-    return np.where(spread > 0.0, spread, np.inf)
+    return positive(spreads(problem.F, problem.weights), otherwise=np.inf, noise=largest(problem.F))
 
 
 def slope_size(problem: Problem, units: Units) -> Array:
@@ -120,5 +120,7 @@ def error_without_input(around: Neighbourhood, constraints: tuple[Constraint | N
 
 def error_of_constant(around: Neighbourhood) -> Array:
     """The held-out error (n,) of a model that is constant: its own mean is left out as well."""
-    S = around.problem.S * around.standing_for
-    return np.full(around.problem.n, 100.0 * S / max(S - 1.0, 1.0) if around.problem.F is not None else 100.0)
+    S, problem = around.problem.S * around.standing_for, around.problem
+    if problem.F is None:
+        return np.full(problem.n, 100.0)
+    return np.where(np.isfinite(value_spread(problem)), 100.0 * S / max(S - 1.0, 1.0), 0.0)

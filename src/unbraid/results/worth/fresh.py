@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.reductions import weighted_sums
 from unbraid.kernels.arrays import Array, BoolArray
@@ -62,6 +63,8 @@ class FreshError:
 @np.errstate(all="ignore")
 def error_on(model: DecoupledModel, problem: Problem) -> FreshError:
     """The errors of a model on samples, those outside the range of a branch apart; in blocks."""
+    sizes = Magnitudes.of(problem)  # squares of very large and very small numbers would not be numbers
+    model, problem = model.rescaled(-sizes.x, -sizes.f), sizes.problem(problem)
     values, slopes, outside = problem.sum(block_squares, model)
     center = values[2].sum(axis=0) / np.maximum(values[0].sum(axis=0), np.finfo(float).tiny)
     errors: list[Array | None] = [None] * 3

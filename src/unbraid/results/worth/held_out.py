@@ -8,6 +8,14 @@ import numpy as np
 
 from unbraid.kernels.arrays import Array
 
+FEW_LEFT, SHARE_LEFT = 6.0, 0.15
+"""Numbers, and share of the numbers, that have to be left over for noise to be told from them."""
+
+
+def tells_noise(numbers: float, freedom: float) -> bool:
+    """Whether enough numbers are left over by so many degrees of freedom to tell noise from."""
+    return numbers - freedom >= max(FEW_LEFT, SHARE_LEFT * numbers)
+
 
 @dataclass(frozen=True, repr=False)
 class HeldOut:
