@@ -15,7 +15,6 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
 from unbraid.dynamics.fit import DynamicFit
-from unbraid.dynamics.identifying.choosing import LOST
 from unbraid.dynamics.identifying.climbing import MOST_STATES
 from unbraid.dynamics.identifying.continuation import Continuing
 from unbraid.dynamics.identifying.finishing import balanced_model
@@ -108,11 +107,7 @@ def decouple(
         model = balanced_model(given.L, static.model, scales)
         solver = work.fitting.solver(courses, CUBIC, rank)
         point = solver.point(work.onto(courses, model))
-        if point is None:
-            raise DataError("The decoupled model cannot be simulated: raise the rank, or give a constraint.")
-        found = work.choose_basis(session.part(0.3, 0.8), solver.placed_anew(point), request.bases, None)
-        if found.inside is LOST:
-            raise DataError("No decoupled model of this rank can be simulated: raise the rank.")
+        found = point and work.choose_basis(session.part(0.3, 0.8), point, request.bases, None)
         return work.finish(session, found, linear, began, records)
 
 

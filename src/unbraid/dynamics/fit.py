@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import known_means
+from unbraid.dynamics.models.initial import known_spread
 from unbraid.dynamics.record import Record, as_records
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray
@@ -225,20 +225,19 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     From where a simulation diverged on, every known output is off by infinity.
     """
     known = np.isfinite(y)
-    square = np.where(known, (simulated - y) ** 2, 0.0)
+    spread = known_spread(np.where(known, y, np.nan))
+    unit = np.where(spread > 0.0, spread, 1.0)
+    square = np.where(known, ((simulated - y) / unit) ** 2, 0.0)
     square[known & np.isnan(simulated)] = np.inf
 
     def rmse(some: BoolArray) -> Array:
         count = known[some].sum(axis=0)
-        return np.where(count > 0, np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
+        return np.where(count > 0, unit * np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
 
-    every = np.ones(len(y), dtype=bool)
-    center = known_means(np.where(known, y, np.nan))
-    spread = np.sqrt(known_means(np.where(known, (y - center) ** 2, np.nan)))
-    whole = rmse(every)
+    whole = rmse(np.ones(len(y), dtype=bool))
     return RecordError(
         whole,
-        100.0 * whole / np.where(spread > 0.0, spread, 1.0),
+        100.0 * whole / unit,
         rmse(~outside),
         rmse(outside),
         float(outside.mean()) if len(outside) else 0.0,

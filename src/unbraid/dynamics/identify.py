@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,11 +17,10 @@ from unbraid.dynamics.identifying.forms import NarxForm, Units
 from unbraid.dynamics.identifying.linear import regressed
 from unbraid.dynamics.identifying.linear_models import LINEAR_STEPS, LinearModels
 from unbraid.dynamics.identifying.request import Auto, Request, check_enough, open_session
-from unbraid.dynamics.identifying.search import Fitting, improve, model_of
+from unbraid.dynamics.identifying.search import Fitting, improve
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records, check_signals
-from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError, check_whole
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
@@ -154,11 +152,7 @@ def narx(
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
-        run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
-        level = Identification(data, request), shrunk(model) if run is None else model_of(run)
-        return find_size(session, lambda _: level, request, 1, 1, (), began, records)
-
-
-def shrunk(model: Candidate) -> Candidate:
-    """A linear NARX model without feedback, for where the one of least squares is unstable."""
-    return replace(model, L=np.zeros_like(model.L))
+        solver = fitting.solver(courses, None, 0)
+        linear = improve(session.part(0.0, 0.02), fitting, solver, model, "linear", LINEAR_STEPS)
+        work = Identification(data, request)
+        return find_size(session, lambda _: (work, linear), request, 1, 1, (), began, records)

@@ -17,7 +17,7 @@ import numpy as np
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
-from unbraid.dynamics.identifying.forms import Form, Scales, StateSpaceForm, Units
+from unbraid.dynamics.identifying.forms import Form, Scales, StateSpaceForm, Units, is_varying
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
@@ -30,12 +30,17 @@ LINE = 1e-9
 """How far the line that a basis comes nearest to may be off, relatively, to be taken out of a branch."""
 
 
+def moving_spread(z: Array) -> Array:
+    """The standard deviations (q,) of what is fed back, z (T, q); 1 where it does not move."""
+    return np.where(is_varying(z), z.std(axis=0), 1.0)
+
+
 def scaled_states(form: Form, model: Candidate, trajectories: Sequence[Trajectory]) -> Candidate:
     """The model with states of standard deviation one; a NARX model as it is."""
     if not isinstance(form, StateSpaceForm):
         return model
     nx = form.order
-    s = 1.0 / np.maximum(np.concatenate([one.phi[:, :nx] for one in trajectories]).std(axis=0), 1e-12)
+    s = 1.0 / moving_spread(np.concatenate([one.phi[:, :nx] for one in trajectories]))
     phi, f = np.ones(form.width), np.ones(len(model.L))
     phi[:nx] = f[:nx] = s
     return replace(
@@ -121,7 +126,8 @@ def numbered(name: str, count: int) -> list[str]:
 
 def balanced_model(L: Array, function: DecoupledModel, scales: Scales) -> Candidate:
     """A model in the user's units, L φ + function(φ), in balanced ones: the inverse of `in_user_units`."""
-    W0, W1 = function.W0 * scales.scale, function.W1 / scales.f_scale[:, None]
+    scale = np.where(np.isfinite(scales.scale), scales.scale, 0.0)
+    W0, W1 = function.W0 * scale, function.W1 / scales.f_scale[:, None]
     shift = function.W0 @ scales.center
     branches = [branch for branch in function.branches if isinstance(branch, FittedBranch)]
     if len(branches) < function.rank:
@@ -132,6 +138,6 @@ def balanced_model(L: Array, function: DecoupledModel, scales: Scales) -> Candid
     ]
     placement = moved[0].joined(moved[1:]) if len(moved) > 1 else moved[0]
     bias = (function.bias + L @ scales.center - scales.f_center) / scales.f_scale
-    balanced = L * scales.scale / scales.f_scale[:, None]
+    balanced = L * scale / scales.f_scale[:, None]
     a = np.stack([branch.coordinates for branch in branches])
     return Candidate(balanced, W0, W1, bias, placement, a, ())

@@ -17,16 +17,20 @@ import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Course, Feedback
+from unbraid.dynamics.models.initial import known_means, known_spread
 from unbraid.dynamics.models.narx import NarxModel, lagged
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.record import Record
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.model import DecoupledModel
+
+ROUNDING = 1e-12
+"""Of its size: what varies by less is taken to be constant."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """Centres and scales of u and y, (nu,) and (ny,) each."""
+    """Centres and scales of u and y, (nu,) and (ny,) each; the scale of an input that does not vary is infinite."""
 
     u_center: Array
     u_scale: Array
@@ -38,13 +42,14 @@ class Units:
         """The mean and the standard deviation over all records, of what is known."""
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y[record.burn_in :] for record in records])
-        return cls(u.mean(axis=0), spread_of(u), np.nanmean(y, axis=0), spread_of(y))
+        spread = known_spread(y)
+        u_scale, y_scale = np.where(is_varying(u), known_spread(u), np.inf), np.where(spread > 0.0, spread, 1.0)
+        return cls(u.mean(axis=0), u_scale, known_means(y), y_scale)
 
 
-def spread_of(signal: Array) -> Array:
-    """The standard deviation (k,) of a signal (T, k), of what is known; 1 where it does not change."""
-    spread = np.nanstd(signal, axis=0)
-    return np.where(spread > 1e-12 * np.nanmax(np.abs(signal), axis=0, initial=0.0), spread, 1.0)
+def is_varying(signal: Array) -> BoolArray:
+    """Which columns (k,) of a signal (T, k) vary by more than rounding."""
+    return np.asarray(known_spread(signal) > ROUNDING * np.abs(signal).max(axis=0))
 
 
 class Scales(NamedTuple):
