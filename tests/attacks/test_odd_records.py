@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import numpy as np
-import pytest
 
 import unbraid as ub
 from draws import few_or_many
@@ -131,7 +129,7 @@ def gaps(rng: Rng) -> Draw:
 
 
 def many_signals(rng: Rng) -> Draw:
-    u, y = signals(rng, 150, int(rng.integers(1, 7)), int(rng.integers(1, 5)))
+    u, y = signals(rng, int(rng.integers(60, 150)), int(rng.integers(1, 7)), int(rng.integers(1, 5)))
     return [Record(u, y)], {}
 
 
@@ -177,14 +175,17 @@ def size(error: RecordError) -> float:
 @few_or_many(10, 150)
 def test_odd_records_are_fitted_no_worse_than_by_lines_or_refused_in_a_sentence(draws: int) -> None:
     """Nothing foreign is raised, and no warning is given: that would be an error here."""
-    cases = ((make, seed) for seed in range(draws) for make in (CLASSES[seed % 3 :: 3] if draws < 15 else CLASSES))
-    for make, seed in islice(cases, draws):
-        case = f"{make.__name__}, seed {seed}"
+    for k in np.linspace(0, 149, draws).astype(int):
+        make, seed = CLASSES[k % len(CLASSES)], k // len(CLASSES)
+        case, fit, said = f"{make.__name__}, seed {seed}", None, ""
         try:
             fit = fitted(make, seed)
         except UnbraidError as refused:
-            assert any(words in str(refused) for words in REFUSALS), f"{case}: {refused}"
+            said = str(refused)
+        if fit is None:
+            assert any(words in said for words in REFUSALS), f"{case}: {said}"
             continue
         assert np.isfinite(fit.simulation_error.percent).all(), case
-        assert np.isfinite(fit.prediction_error.percent).all(), case
-        assert size(fit.simulation_error) <= size(fit.linear_error) * (1.0 + 1e-9), case
+        assert size(fit.simulation_error) <= size(fit.linear_error), case
+        told = any("do not rely on this model" in note for note in fit.notes)
+        assert np.isfinite(fit.prediction_error.percent).all() or told, case

@@ -280,14 +280,14 @@ class Identification:
         """The last steps, on all records, and the result: branches, or the linear model where that does as well."""
         last, cut = session.part(0.85, 1.0), None if found is None else found.cut
         steps = POLISH_STEPS if cut is None else 1  # who is in a hurry gets the model on all records as it is
-        runs = self.surely_onto_all(last, found.point.model, found.basis, steps) if found and found.rank else []
-        fits = [self.fit_of(run, found) for run in runs if found is not None]
+        curved = self.surely_onto_all(last, found.point.model, found.basis, steps) if found and found.rank else []
         for model in (linear, at_rest(linear)):  # the second can be simulated, whatever the records are
-            runs = self.surely_onto_all(last, model, None, steps)
-            lines = [self.fit_of(run, Fitted(point_of(run), None, LOST, cut=cut)) for run in runs]
+            straight = self.surely_onto_all(last, model, None, steps)
+            lines = [self.fit_of(run, Fitted(point_of(run), None, LOST, cut=cut)) for run in straight]
             if lines and np.isfinite(size_of(lines[0].simulation_error)):
                 break
-        best = min([*lines, *fits], key=lambda fit: size_of(fit.simulation_error))
+        fits = [*lines, *(self.fit_of(run, found) for run in curved if found is not None)]
+        best = min(fits, key=lambda fit: size_of(fit.simulation_error))
         given_back = best is lines[0] and (found is None or found.rank)
         return replace(
             best,
