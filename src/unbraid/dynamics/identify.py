@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -148,7 +149,9 @@ def narx(
     began = time.perf_counter()
     settings = {"kind": "NARX", "input_lags": lags[0], "output_lags": lags[1], **vars(request)}
     with open_session(used, settings, rng, callback, checkpoint) as session:
-        data = Data(form, Units.of(used), used)
+        units = Units.of(used)
+        form = replace(form, nu=int(units.varying.sum()))
+        data = Data(form, units, used)
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)

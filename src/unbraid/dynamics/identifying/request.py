@@ -96,11 +96,13 @@ def check_enough(records: Sequence[Record], unknowns: int) -> None:
 
 @np.errstate(all="ignore")
 def check_sizes(records: Sequence[Record]) -> None:
-    """Refuse signals so large or small, or so different in size, that numbers in their units overflow or vanish."""
+    """Refuse inputs of which none varies, and signals so large or small that numbers in their units overflow."""
     units = Units.of(records)
+    if not units.varying.any():
+        raise DataError("No input varies in any record: nothing can be learned of how outputs answer to them.")
     u, y = (np.abs(np.concatenate([getattr(one, name) for one in records])) for name in ("u", "y"))
     largest = max(u.max(), np.nanmax(y))
-    sizes = np.concatenate([units.u_scale[np.isfinite(units.u_scale)], units.y_scale])
+    sizes = np.concatenate([units.u_scale[units.varying], units.y_scale])
     if not (largest <= FARTHEST and sizes.min() * FARTHEST >= max(1.0, sizes.max())):
         raise DataError(
             f"The signals of the records have sizes from {sizes.min():.1g} to {largest:.1g}, more than floating-point "

@@ -15,6 +15,8 @@ from unbraid.dynamics.record import Record, noise_between_periods
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 
+LOST_AHEAD = "One step ahead the model diverges on these records: do not rely on this model for predictions."
+
 
 def make_fit(
     data: Data, model: DynamicModel, pasts: Sequence[Array], basis: Basis | None, notes: tuple[str, ...]
@@ -24,6 +26,7 @@ def make_fit(
     runs = simulations(data, model, pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
     ahead = prediction_error(model, data.records, [max(skip, 1) for skip in skips])
+    lost = np.isinf(ahead.percent).any()
     return DynamicFit(
         model,
         error,
@@ -36,7 +39,7 @@ def make_fit(
         (),
         basis,
         (),
-        notes=notes,
+        notes=(*notes, LOST_AHEAD) if lost else notes,
     )
 
 

@@ -355,8 +355,9 @@ class Identification:
 
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""
-        names = self.data.records[0].input_names or numbered("u", self.data.form.nu)
-        still = [name for name, size in zip(names, self.data.units.u_scale, strict=True) if np.isinf(size)]
+        varying = self.data.units.varying
+        names = self.data.records[0].input_names or numbered("u", len(varying))
+        still = [name for name, varies in zip(names, varying, strict=True) if not varies]
         notes = (*self.notes, *(STILL.format(name) for name in still), *([] if found.steady else [UNSTEADY]))
         if found.basis is None or not np.isfinite(found.beyond):
             return notes

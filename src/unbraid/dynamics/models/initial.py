@@ -10,13 +10,15 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, BoolArray
 
 if TYPE_CHECKING:
     from unbraid.dynamics.models.base import DynamicModel
 
 STEPS, HALVINGS = 20, 8
 """Gauss–Newton steps on a past, and halvings of one."""
+ROUNDING = 1e-12
+"""Of its size: what varies by less is taken to be constant."""
 
 
 def find_past(model: DynamicModel, u: Array, y: Array) -> Array:
@@ -118,6 +120,11 @@ def known_spread(signal: Array) -> Array:
     size = np.abs(np.nan_to_num(signal)).max(axis=0, initial=0.0)
     scaled = signal / np.where(size > 0.0, size, 1.0)
     return np.asarray(size * np.sqrt(known_means((scaled - known_means(scaled)) ** 2)))
+
+
+def is_varying(signal: Array) -> BoolArray:
+    """Which columns (k,) of a signal (T, k) vary by more than rounding."""
+    return np.asarray(known_spread(signal) > ROUNDING * np.abs(signal).max(axis=0, initial=0.0))
 
 
 def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array, spread: Array) -> Array | None:
