@@ -15,7 +15,7 @@ from simulated_candidates import duffing_records
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
 from unbraid.dynamics.fit import RecordError
-from unbraid.dynamics.identifying import stages
+from unbraid.dynamics.identifying.search import drive
 from unbraid.dynamics.identifying.stages import Identification
 from unbraid.errors import UnbraidError
 from unbraid.results.branch import FittedBranch
@@ -168,6 +168,13 @@ def test_inputs_that_are_copies_or_combinations_of_others_do_no_harm() -> None:
         assert fit.simulation_error.percent[0] < 1.2
 
 
+def test_copies_of_an_input_take_nothing_away_from_short_records() -> None:
+    record = duffing(60, seed=1)
+    plain = ub.dynamics.state_space(record, 2, 0)
+    copies = ub.dynamics.state_space(Record(np.tile(record.u, 6), record.y, record.dt), 2, 0)
+    np.testing.assert_allclose(copies.simulation_error.percent, plain.simulation_error.percent, rtol=0.01)
+
+
 def test_an_input_may_vary_in_one_record_alone() -> None:
     first, second = duffing_records((200, 150))
     also = np.random.default_rng(0).standard_normal(200)
@@ -226,7 +233,7 @@ def test_where_no_start_leads_anywhere_the_linear_model_is_given_back(
 def test_branches_that_end_worse_than_lines_are_not_given_back(
     kind: str, size: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choose, drive = Identification.choose_basis, stages.drive
+    choose = Identification.choose_basis
 
     def spoilt(*arguments: Any) -> Any:
         chosen = choose(*arguments)
@@ -241,7 +248,7 @@ def test_branches_that_end_worse_than_lines_are_not_given_back(
         return drive(session, solver, points, stopping if mends else replace(stopping, max_sweeps=1), span)
 
     monkeypatch.setattr(Identification, "choose_basis", spoilt)
-    monkeypatch.setattr(stages, "drive", undriven)
+    monkeypatch.setattr("unbraid.dynamics.identifying.stages.drive", undriven)
     record, truth = ub.dynamics.systems.duffing(T=150, rng=0)
     if kind == "state space":
         fit = ub.dynamics.state_space(record, 2, 1, **QUICK)

@@ -107,7 +107,9 @@ def decouple(
         model = balanced_model(given.L, static.model, scales)
         solver = work.fitting.solver(courses, CUBIC, rank)
         point = solver.point(work.onto(courses, model))
-        found = point and work.choose_basis(session.part(0.3, 0.8), point, request.bases, None)
+        if point is None:
+            return work.finish(session, None, linear, began, records)
+        found = work.choose_basis(session.part(0.3, 0.8), point, request.bases, None)
         return work.finish(session, found, linear, began, records)
 
 

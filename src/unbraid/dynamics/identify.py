@@ -77,7 +77,7 @@ def state_space(
     Returns
     -------
     DynamicFit
-        Ctrl-C returns the best so far.
+        The linear model, with a note, where no branches simulate the records better. Ctrl-C returns the best so far.
 
     Examples
     --------

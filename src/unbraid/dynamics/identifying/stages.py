@@ -288,7 +288,7 @@ class Identification:
                 break
         fits = [*lines, *(self.fit_of(run, found) for run in curved if found is not None)]
         best = min(fits, key=lambda fit: size_of(fit.simulation_error))
-        given_back = best is lines[0] and (found is None or found.rank)
+        given_back = best is lines[0] and self.request.most and (found is None or found.rank)
         return replace(
             best,
             linear=lines[0].model,
