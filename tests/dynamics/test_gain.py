@@ -73,7 +73,7 @@ def test_the_equations_of_a_gain_are_those_of_finite_differences(burn_in: int) -
     _, there = prediction_error(model, K, parts, scale, None)
     assert there is not None
     N, descent = gain_equations(model, K, parts, there, scale)
-    steps = 1e-6 * np.eye(4).reshape(4, 2, 2)
+    steps = 1e-6 * np.eye(4).reshape(4, 2, 2) / scale
     D = np.stack([(off(K + step)[1] - off(K - step)[1]) / 2e-6 for step in steps], axis=1)
     np.testing.assert_allclose(N, D.T @ D, rtol=1e-5)
     np.testing.assert_allclose(descent, -D.T @ off(K)[1], rtol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from draws import few_or_many
 from dynamic_models import random_narx
 from simulated_candidates import duffing_records
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
-from unbraid.dynamics.fit import runs_on
+from unbraid.dynamics.fit import RecordError, runs_on
+from unbraid.dynamics.identifying.search import drive
+from unbraid.dynamics.identifying.stages import Identification
 from unbraid.errors import UnbraidError
 from unbraid.results.branch import FittedBranch
 
@@ -151,6 +155,149 @@ def test_the_rank_of_a_narx_model_is_found() -> None:
     assert fit.simulation_error.percent[0] < 0.5 * fit.linear_error.percent[0]
 
 
+# Inputs and records of which little is learned
+
+
+@both_kinds
+@pytest.mark.parametrize("level", [0.0, 1e-3, 1.0, -1e9])
+def test_an_input_that_does_not_vary_changes_nothing(narx: bool, level: float) -> None:
+    record = duffing(150)
+    beside = Record(np.column_stack([np.full(150, level), record.u]), record.y, record.dt)
+    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
+    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
+    fit, plain = identify(beside, **settings), identify(record, **settings)
+    np.testing.assert_allclose(fit.simulation_error.rmse, plain.simulation_error.rmse, rtol=0.1)
+    np.testing.assert_allclose(fit.linear_error.rmse, plain.linear_error.rmse, rtol=0.01)
+    other = np.column_stack([np.full(150, level + 1.0), record.u])  # of which nothing was learned
+    np.testing.assert_array_equal(fit.model.simulate(other, record.y[:20]), fit.model.simulate(beside.u, record.y[:20]))
+    assert "u1 does not vary in any record: nothing is learned of it" in fit.notes[0]
+    assert not any("does not vary" in note for note in plain.notes)
+
+
+def test_inputs_that_are_copies_or_combinations_of_others_do_no_harm() -> None:
+    record = duffing(300)
+    for more in (record.u, 1e-6 * record.u + 5.0, np.column_stack([record.u**2, record.u - 3.0 * record.u**2])):
+        fit = found(Record(np.column_stack([record.u, more]), record.y, record.dt))
+        assert fit.simulation_error.percent[0] < 1.2
+
+
+def test_copies_of_an_input_take_nothing_away_from_short_records() -> None:
+    record = duffing(60, seed=1)
+    plain = ub.dynamics.state_space(record, 2, 0)
+    copies = ub.dynamics.state_space(Record(np.tile(record.u, 6), record.y, record.dt), 2, 0)
+    np.testing.assert_allclose(copies.simulation_error.percent, plain.simulation_error.percent, rtol=0.01)
+
+
+def test_an_input_may_vary_in_one_record_alone() -> None:
+    first, second = duffing_records((200, 150))
+    also = np.random.default_rng(0).standard_normal(200)
+    records = [
+        Record(np.column_stack([first.u, also]), first.y, first.dt),
+        Record(np.column_stack([second.u, np.full(150, 2.0)]), second.y, second.dt),
+    ]
+    assert found(records).simulation_error.percent[0] < 1.4
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 7, 25])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_further_record_may_be_short(T: int, at: int) -> None:
+    """It has hardly more to tell than what its own initial state is."""
+    record = duffing(150)
+    records = [record]
+    records.insert(at, record.take(slice(60, 60 + T)))
+    for rank in (0, 1):
+        fit = ub.dynamics.state_space(records, 2, rank, **QUICK)
+        alone = ub.dynamics.state_space(record, 2, rank, **QUICK)
+        assert fit.simulation_error.samples == 150 + T
+        assert fit.linear_error.percent[0] < 1.5 * alone.linear_error.percent[0]
+
+
+# The linear model is a candidate
+
+
+def off(error: RecordError) -> float:
+    """Of all outputs."""
+    return float(np.sqrt(np.mean(np.square(error.percent))))
+
+
+def is_linear_instead(fit: DynamicFit) -> bool:
+    """Whether the linear model was given back, and a note tells so."""
+    assert off(fit.simulation_error) <= off(fit.linear_error)
+    assert any("The linear model is given back" in note for note in fit.notes) == (fit.model.rank == 0)
+    assert (fit.linear is fit.model) == (fit.model.rank == 0)
+    return fit.model.rank == 0
+
+
+@both_kinds
+def test_where_no_start_leads_anywhere_the_linear_model_is_given_back(
+    narx: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Identification, "fit_branches", lambda *_: None)
+    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
+    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
+    fit = identify(duffing(100), **settings)
+    assert is_linear_instead(fit)
+    assert (fit.basis, fit.constraints, fit.starts) == (None, (), ())
+    assert np.isfinite(fit.prediction_error.percent).all()
+
+
+@pytest.mark.parametrize("size", [10.0, 1e9], ids=["worse", "lost"])
+@pytest.mark.parametrize("kind", ["state space", "decouple"])
+def test_branches_that_end_worse_than_lines_are_not_given_back(
+    kind: str, size: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose = Identification.choose_basis
+
+    def spoilt(*arguments: Any) -> Any:
+        chosen = choose(*arguments)
+        model = chosen.point.model
+        return chosen._replace(
+            point=replace(chosen.point, model=replace(model, W1=size * model.W1, bias=model.bias + 3.0))
+        )
+
+    def undriven(session: Any, solver: Any, points: Any, stopping: Any, span: Any) -> Any:
+        """No step mends branches."""
+        mends = span.phase != "all samples" or solver.basis is None
+        return drive(session, solver, points, stopping if mends else replace(stopping, max_sweeps=1), span)
+
+    monkeypatch.setattr(Identification, "choose_basis", spoilt)
+    monkeypatch.setattr("unbraid.dynamics.identifying.stages.drive", undriven)
+    record, truth = ub.dynamics.systems.duffing(T=150, rng=0)
+    if kind == "state space":
+        fit = ub.dynamics.state_space(record, 2, 1, **QUICK)
+    else:
+        parts = truth.A, truth.B, truth.C, truth.D
+        fit = ub.dynamics.decouple(*parts, lambda p: truth.nonlinearity(np.atleast_2d(p)), record, 1, **QUICK)
+    assert is_linear_instead(fit)
+
+
+@few_or_many(3, 32)
+def test_sensors_that_clip_leave_no_fit_worse_than_the_linear_model(draws: int) -> None:
+    for seed in range(6, 6 + draws):
+        rng = np.random.default_rng(seed)
+        record = duffing(int(rng.integers(60, 150)), seed=seed)
+        low, high = np.quantile(record.y, sorted(rng.uniform(0.0, 1.0, 2)))
+        clipped = Record(record.u, np.clip(record.y, -np.inf if seed % 2 else low, high), record.dt)
+        is_linear_instead(ub.dynamics.state_space(clipped, 2, 1 + seed % 2, **{**QUICK, "continuation": "auto"}))
+
+
+def test_a_record_that_explodes_has_a_linear_model_all_the_same() -> None:
+    u = np.random.default_rng(0).standard_normal(60)
+    for fit in (
+        ub.dynamics.narx(Record(u, 1.5 ** np.arange(60.0)), 0, **LAGS),
+        ub.dynamics.state_space(Record(u, 1.5 ** np.arange(60.0)), 1, 0),
+    ):
+        assert fit.simulation_error.percent[0] <= 100.0 + 1e-6
+
+
+def test_the_last_steps_begin_with_the_initial_states_that_were_found() -> None:
+    rng = np.random.default_rng(0)
+    u, y, x = rng.standard_normal(100), np.zeros(100), 50.0
+    for t in range(100):
+        y[t], x = x, 0.9 * x + u[t]
+    assert ub.dynamics.state_space(Record(u, y), 1, 0).objectives[0] < 1e-12
+
+
 # What was asked for
 
 
@@ -284,6 +431,32 @@ def test_units_do_not_matter(narx: bool) -> None:
     np.testing.assert_allclose(fit.simulation_error.percent, duffing_fit(narx).simulation_error.percent, rtol=0.05)
     y = fit.model.simulate(other.u, other.y[:40])
     assert np.sqrt(np.mean((y - other.y)[40:] ** 2)) < 0.02 * other.y.std()
+
+
+@both_kinds
+@pytest.mark.parametrize("power", [-940, -40, 900])
+def test_sizes_do_not_matter(narx: bool, power: int) -> None:
+    """Up to where numbers end: their squares may be far beyond. By powers of two all stays the same to the last bit."""
+    plain, size = duffing(120), 2.0**power
+    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
+    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
+    expected = identify(plain, **settings)
+    for u in (plain.u, size * plain.u):
+        record = Record(u, size * plain.y, plain.dt)
+        fit = identify(record, **settings)
+        np.testing.assert_array_equal(fit.simulation_error.percent, expected.simulation_error.percent)
+        np.testing.assert_allclose(fit.prediction_error.percent, expected.prediction_error.percent, rtol=1e-6)
+        np.testing.assert_allclose(
+            fit.model.simulate(u, record.y[:20]) / size, expected.model.simulate(plain.u, plain.y[:20]), rtol=1e-6
+        )
+        np.testing.assert_allclose(fit.error_on(record).percent, expected.error_on(plain).percent, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1e305), (1.0, 1e-310), (1e-310, 1.0), (1e200, 1e-200)])
+def test_signals_beyond_floating_point_are_refused_in_a_sentence(sizes: tuple[float, float]) -> None:
+    record = duffing(100)
+    with pytest.raises(UnbraidError, match=r"The signals of the records have sizes.* in other units"):
+        ub.dynamics.state_space(Record(sizes[0] * record.u, sizes[1] * record.y), 2, 1)
 
 
 def test_inputs_are_not_written_to() -> None:

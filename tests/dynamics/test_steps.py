@@ -137,6 +137,7 @@ def test_knots_placed_anew_keep_the_function(kind: str) -> None:
     for _ in range(6):
         point = solver.advance(point)
     again = solver.placed_anew(point)
+    assert again is not None
     assert (again.damping, again.steps) == (point.damping, point.steps)
     for one, other in zip(point.trajectories, again.trajectories, strict=True):
         far = np.abs(one.values.f - other.values.f).max()
@@ -152,6 +153,13 @@ def test_a_finer_basis_holds_what_a_cubic_was() -> None:
     assert there is not None
     for one, other in zip(point.trajectories, there, strict=True):
         np.testing.assert_allclose(other.values.f, one.values.f, rtol=0.0, atol=1e-6)
+
+
+def test_a_basis_in_which_a_model_is_lost_is_not_said_to_be_its_basis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its coordinates in another one are not what they seem: drawing such a branch failed."""
+    solver, point = duffing_begin(CUBIC)
+    monkeypatch.setattr(type(solver), "point", lambda *_: None)
+    assert replace(solver, basis=ub.BSpline(12)).placed_anew(point) is None
 
 
 def test_a_start_that_leads_nowhere_is_left_out_of_the_race() -> None:
@@ -179,6 +187,7 @@ def test_knots_follow_inputs_that_leave_their_domain() -> None:
     assert there is not None
     assert solver.has_left(there)
     again = solver.placed_anew(there)
+    assert again is not None
     assert not solver.has_left(again)
     after = solver.advance(replace(there, steps=100))
     assert after.model.placement is not None

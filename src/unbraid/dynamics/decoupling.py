@@ -15,7 +15,6 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
 from unbraid.dynamics.fit import Asked, DynamicFit
-from unbraid.dynamics.identifying.choosing import LOST
 from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
 from unbraid.dynamics.identifying.finishing import balanced_model
 from unbraid.dynamics.identifying.linear_models import LinearModels
@@ -139,10 +138,7 @@ class Decoupling(Identification):
         courses, scales = self.data.courses(self.data.stretches()), self.data.form.scales(self.data.units)
         solver = self.fitting.solver(courses, CUBIC, rank)
         point = solver.point(self.onto(courses, balanced_model(self.L, static.model, scales)))
-        found = None if point is None else self.choose_basis(session, solver.placed_anew(point), bases, None)
-        if not is_auto(self.request.rank) and (found is None or (found.inside is LOST and found.cut is None)):
-            raise DataError("No decoupled model of this rank can be simulated: raise the rank, or give a constraint.")
-        return found
+        return None if point is None else self.choose_basis(session, point, bases, None)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import first_outputs, known_means
+from unbraid.dynamics.models.initial import first_outputs, known_spread
 from unbraid.dynamics.record import Record, as_records, notes_on_periods
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fitting.request import seed_of
@@ -266,20 +266,19 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     From where a simulation diverged on, every known output is off by infinity.
     """
     known = np.isfinite(y)
-    square = np.where(known, (simulated - y) ** 2, 0.0)
+    center, spread = (of(np.where(known, y, np.nan)) for of in (known_means, known_spread))
+    unit = np.where(spread > 0.0, spread, 1.0)
+    square = np.where(known, ((simulated - y) / unit) ** 2, 0.0)
     square[known & np.isnan(simulated)] = np.inf
 
     def rmse(some: BoolArray) -> Array:
         count = known[some].sum(axis=0)
-        return np.where(count > 0, np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
+        return np.where(count > 0, unit * np.sqrt(square[some].sum(axis=0) / np.maximum(count, 1)), np.nan)
 
-    every = np.ones(len(y), dtype=bool)
-    center = known_means(np.where(known, y, np.nan))
-    spread = np.sqrt(known_means(np.where(known, (y - center) ** 2, np.nan)))
-    whole = rmse(every)
+    whole = rmse(np.ones(len(y), dtype=bool))
     return RecordError(
         whole,
-        np.where(np.isnan(whole), np.nan, percents_of_spread(whole**2, spread**2, center)),
+        np.where(np.isnan(whole), np.nan, percents_of_spread((whole / unit) ** 2, (spread / unit) ** 2, center / unit)),
         rmse(~outside),
         rmse(outside),
         float(outside.mean()) if len(outside) else 0.0,

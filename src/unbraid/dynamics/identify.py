@@ -17,11 +17,10 @@ from unbraid.dynamics.identifying.forms import NarxForm, Units
 from unbraid.dynamics.identifying.linear import regressed
 from unbraid.dynamics.identifying.linear_models import LINEAR_STEPS, LinearModels
 from unbraid.dynamics.identifying.request import Auto, Request, check_enough, is_auto, open_session
-from unbraid.dynamics.identifying.search import Fitting, improve, model_of
+from unbraid.dynamics.identifying.search import Fitting, improve
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
 from unbraid.dynamics.record import Record, as_records, check_signals
-from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError, check_whole
 from unbraid.fitting.request import Continuing
 from unbraid.runtime.files import StrPath
@@ -79,7 +78,7 @@ def state_space(
     Returns
     -------
     DynamicFit
-        Ctrl-C returns the best so far.
+        The linear model, with a note, where no branches simulate the records better. Ctrl-C returns the best so far.
 
     Examples
     --------
@@ -152,16 +151,14 @@ def narx(
     settings = {"input_lags": lags[0], "output_lags": lags[1], **vars(request)}
     asked = Asked.of("narx", settings, rng, records)
     with open_session(used, {"kind": "NARX", **settings}, rng, callback, checkpoint) as session:
-        data = Data(form, Units.of(used), used)
+        units = Units.of(used)
+        form = replace(form, nu=int(units.varying.sum()))
+        data = Data(form, units, used)
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
-        run = improve(session.part(0.0, 0.02), fitting, fitting.solver(courses, None, 0), model, "linear", LINEAR_STEPS)
-        level = Identification(data, request), shrunk(model) if run is None else model_of(run)
-        found = find_size(session, lambda _: level, request, 1, 1, (), began, records)
+        solver = fitting.solver(courses, None, 0)
+        linear = improve(session.part(0.0, 0.02), fitting, solver, model, "linear", LINEAR_STEPS)
+        work = Identification(data, request)
+        found = find_size(session, lambda _: (work, linear), request, 1, 1, (), began, records)
     return replace(found, asked=asked)
-
-
-def shrunk(model: Candidate) -> Candidate:
-    """A linear NARX model without feedback, for where the one of least squares is unstable."""
-    return replace(model, L=np.zeros_like(model.L))

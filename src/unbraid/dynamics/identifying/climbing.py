@@ -13,7 +13,6 @@ from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.stages import Fitted, Identification
 from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
-from unbraid.errors import DataError
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -143,10 +142,8 @@ def find_size(
         fewer = None if found is None else found.point.model
         part = session.part(0.02 if found is None else 0.6, 0.85)
         found = work.fit_branches(part, linear, size[1], request.bases, fewer) or found
-    if found is None:
+    if not size[1] and found is None:
         found = work.linear(linear)
-    if found is None:
-        raise DataError("Not even a linear model of these records can be simulated: look at them, or lower the order.")
     fit = session.noted(replace(work, notes=notes).finish(session, found, linear, began, raw))
     session.tell_of_the_end()
     return replace(fit, status=Status.INTERRUPTED) if session.listener.take() else fit  # Ctrl-C since the last steps

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.dynamics.models.function import ObserverFunction, Outputs
-from unbraid.dynamics.models.initial import FIRST, find_past
+from unbraid.dynamics.models.initial import FIRST, find_past, known_spread
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
@@ -22,7 +22,7 @@ STEPS, MOST = 15, 10_000
 def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
     """K (nx, ny) of least squared errors one step ahead, by Levenberg–Marquardt from zero, which is simulation."""
     nx, ny = model.order, model.ny
-    scale = np.nanstd(np.concatenate([record.y for record in records]), axis=0)
+    scale = known_spread(np.concatenate([record.y for record in records]))
     scale = np.where(scale > 0.0, scale, 1.0)
     K, damping, parts = np.zeros((nx, ny)), 1e-3, cut(model, records)
     error, there = prediction_error(model, K, parts, scale, None)
@@ -31,7 +31,7 @@ def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
             break
         N, descent = gain_equations(model, K, parts, there, scale)
         damped = N + np.diag(damping * np.diagonal(N) + 1e-300)
-        trial = K + np.linalg.lstsq(damped, descent, rcond=None)[0].reshape(nx, ny)
+        trial = K + np.linalg.lstsq(damped, descent, rcond=None)[0].reshape(nx, ny) / scale
         lower, then = prediction_error(model, trial, parts, scale, there)
         if then is not None and lower < error:
             gained, K, error, there, damping = error - lower, trial, lower, then, 0.1 * damping
@@ -73,13 +73,13 @@ def prediction_error(
 def gain_equations(
     model: StateSpaceModel, K: Array, parts: list[tuple[Array, Array]], there: list[Trajectory], scale: Array
 ) -> tuple[Array, Array]:
-    """Normal matrix and descent of the entries of K, row by row."""
+    """Normal matrix and descent of the entries of K · scale, row by row."""
     nx, ny = K.shape
     N, descent = np.zeros((nx * ny, nx * ny)), np.zeros(nx * ny)
     observer = ObserverFunction(model.function, K)
     for (v, _), one in zip(parts, there, strict=True):
         M = observer.slopes(one.values, nx)
-        off = np.nan_to_num(v[:, -ny:] - one.values.f[:, -ny:])
+        off = np.nan_to_num(v[:, -ny:] - one.values.f[:, -ny:]) / scale
         force = np.zeros((nx, ny, len(v), nx))
         for i in range(nx):
             force[i, :, :, i] = off.T
@@ -90,5 +90,5 @@ def gain_equations(
         rows *= ~np.isnan(v[:, -ny:]) / scale
         D = rows.reshape(nx * ny, -1)
         N += D @ D.T
-        descent += D @ (off / scale).ravel()
+        descent += D @ off.ravel()
     return N, descent

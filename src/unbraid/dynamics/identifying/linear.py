@@ -30,24 +30,39 @@ HORIZON = 15
 """Moments in the past and in the future that are compared, at most."""
 MOST_COLUMNS = 20_000
 """Moments t that are looked at, at most."""
+DEPENDENT = 1e-9
+"""Of the largest singular value of signals: below this they are combinations of others."""
 LARGEST_POLE = 0.999
 """Radius that the poles of a first linear model are brought to, where they lie beyond it."""
 
 
 def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array]:
     """What spans Γ: directions (f ny, ·) and their singular values, largest first. Constants are projected out."""
-    future_inputs, past, future = [], [], []
+    future_inputs, past, future, few = [], [], [], independent(np.concatenate([course.v for course in courses]))
     for course, begins in zip(courses, windows(courses, horizon), strict=True):
-        y, rows = filled(course), begins[:, None] + np.arange(horizon)
+        v, y, rows = course.v @ few, filled(course), begins[:, None] + np.arange(horizon)
         ones = np.ones((len(begins), 1))
-        future_inputs.append(np.concatenate([course.v[rows + horizon].reshape(len(begins), -1), ones], axis=1))
-        past.append(np.concatenate([one[rows].reshape(len(begins), -1) for one in (course.v, y)], axis=1))
-        future.append(y[rows + horizon].reshape(len(begins), -1))
+        future_inputs.append(np.concatenate([side_by_side(v[rows + horizon]), ones], axis=1))
+        past.append(np.concatenate([side_by_side(one[rows]) for one in (v, y)], axis=1))
+        future.append(side_by_side(y[rows + horizon]))
     blocks = [np.concatenate(several) for several in (future_inputs, past, future)]
     R = np.asarray(np.linalg.qr(np.concatenate(blocks, axis=1), mode="r")).T
     first, second = blocks[0].shape[1], blocks[0].shape[1] + blocks[1].shape[1]
     U, s, _ = np.linalg.svd(R[second:, first:second], full_matrices=False)
     return U, s
+
+
+def side_by_side(windows: Array) -> Array:
+    """Windows (W, horizon, k), of which there may be none, as rows (W, horizon k)."""
+    return windows.reshape(len(windows), windows.shape[1] * windows.shape[2])
+
+
+def independent(v: Array) -> Array:
+    """Combinations (p, ·) of signals (T, p) that carry all that varies in them: fewer where some are constants, copies
+    or combinations of others.
+    """
+    _, s, V = np.linalg.svd(v - v.mean(axis=0), full_matrices=False)
+    return np.asarray(V[s > DEPENDENT * s[0]].T) if s[-1] <= DEPENDENT * s[0] else np.eye(v.shape[1])
 
 
 def windows(courses: Sequence[Course], horizon: int) -> list[IndexArray]:
@@ -123,7 +138,7 @@ def response(courses: Sequence[Course], A: Array, C: Array) -> tuple[Array, Arra
         own = np.r_[0:shared, shared + k * nx : shared + (k + 1) * nx]
         N[np.ix_(own, own)] += D @ D.T
         right[own] += D @ (course.weight * course.y).ravel()
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(N), 1e-300))
+    scale = 1.0 / np.sqrt(np.where(np.diagonal(N) > 0.0, np.diagonal(N), 1.0))
     solved = scale * np.linalg.lstsq(N * scale[:, None] * scale, right * scale, rcond=1e-12)[0]
     B, D, offset = np.split(solved[:shared], [nx * nu, nx * nu + ny * nu])
     pasts = tuple(solved[shared + k * nx : shared + (k + 1) * nx][None] for k in range(len(courses)))

@@ -10,14 +10,13 @@ from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import StateSpaceForm, Units
 from unbraid.dynamics.identifying.linear import horizon_for, linear_model, observability
 from unbraid.dynamics.identifying.request import Request
-from unbraid.dynamics.identifying.search import Fitting, improve, model_of
+from unbraid.dynamics.identifying.search import Fitting, improve
 from unbraid.dynamics.identifying.stages import Identification
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError
 from unbraid.fitting.session import Session
-from unbraid.solvers.iterates import Run
 
 LINEAR_STEPS = 30
 """Steps on the simulation error of a linear model."""
@@ -39,24 +38,23 @@ class LinearModels:
 
     def data(self, order: int) -> Data:
         """The records for a model of an order."""
-        return Data(StateSpaceForm(self.records[0].nu, self.records[0].ny, order), self.units, self.records)
+        return Data(StateSpaceForm(int(self.units.varying.sum()), self.records[0].ny, order), self.units, self.records)
 
     def level(self, order: int) -> Level:
         """How models of an order are fitted, and the best linear one."""
         if order not in self.levels:
             data = self.data(order)
             courses = data.courses(self.stretches)
-            model, run = self.fitted(courses, order)
-            self.levels[order] = Identification(data, self.request), model if run is None else model_of(run)
+            self.levels[order] = Identification(data, self.request), self.fitted(courses, order)
         return self.levels[order]
 
-    def fitted(self, courses: Sequence[Course], order: int) -> tuple[Candidate, Run | None]:
+    def fitted(self, courses: Sequence[Course], order: int) -> Candidate:
         """The linear model of an order by subspaces, and on the simulation error of some courses."""
         if order > self.directions.shape[0] - self.records[0].ny:
             raise SettingError(f"order={order} is more than records of this length tell: lower it.")
         fitting = Fitting(self.data(order).form.feedback, (), self.request.max_seconds)
         begin = linear_model(courses, self.directions, order)
-        return begin, improve(self.session, fitting, fitting.solver(courses, None, 0), begin, "linear", LINEAR_STEPS)
+        return improve(self.session, fitting, fitting.solver(courses, None, 0), begin, "linear", LINEAR_STEPS)
 
     def best_order(self) -> tuple[int, tuple[str, ...]]:
         """The smallest order whose linear model simulates held-out stretches about as well as any, and why."""

@@ -13,6 +13,7 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint, per_branch
 from unbraid.data.problem import Problem
 from unbraid.dynamics.identifying.choosing import ladder
+from unbraid.dynamics.identifying.forms import Units
 from unbraid.dynamics.record import Record
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
 from unbraid.fitting.checkpoints.checkpoint import journal_at
@@ -24,6 +25,8 @@ from unbraid.runtime.progress import Callback
 Auto = Literal["auto"]
 MOST_BRANCHES = 5
 """Branches that are tried where their number is to be found."""
+FARTHEST = 1e290
+"""Sizes of signals, and their ratios, are at most this, and at least its inverse."""
 
 
 def is_auto(given: object) -> bool:
@@ -96,6 +99,22 @@ def check_enough(records: Sequence[Record], unknowns: int) -> None:
         )
 
 
+@np.errstate(all="ignore")
+def check_sizes(records: Sequence[Record]) -> None:
+    """Refuse inputs of which none varies, and signals so large or small that numbers in their units overflow."""
+    units = Units.of(records)
+    if not units.varying.any():
+        raise DataError("No input varies in any record: nothing can be learned of how outputs answer to them.")
+    u, y = (np.abs(np.concatenate([getattr(one, name) for one in records])) for name in ("u", "y"))
+    largest = max(u.max(), np.nanmax(y))
+    sizes = np.concatenate([units.u_scale[units.varying], units.y_scale])
+    if not (largest <= FARTHEST and sizes.min() * FARTHEST >= max(1.0, sizes.max())):
+        raise DataError(
+            f"The signals of the records have sizes from {sizes.min():.1g} to {largest:.1g}, more than floating-point "
+            "numbers can carry: give u and y in other units."
+        )
+
+
 @contextmanager
 def open_session(
     records: Sequence[Record],
@@ -105,6 +124,7 @@ def open_session(
     checkpoint: StrPath | None,
 ) -> Iterator[Session]:
     """A session for an identification, with a checkpoint that knows by records and settings what it belongs to."""
+    check_sizes(records)
     u, y = (np.concatenate([getattr(record, name) for record in records]) for name in ("u", "y"))
     lengths = [len(record) for record in records]
     own = Problem(u, np.nan_to_num(y))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,31 +16,24 @@ from unbraid.dynamics.record import Record
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
 
-LEAVES = "The simulation of the records themselves diverges once branches are continued."
+LOST_AHEAD = "One step ahead the model diverges on these records: do not rely on this model for predictions."
 
 
-class Finished(NamedTuple):
-    """The model in the user's units and the best linear one, each with its pasts in balanced units, one a record."""
-
-    model: DynamicModel
-    pasts: Sequence[Array]
-    linear: DynamicModel
-    linear_pasts: Sequence[Array]
-
-
-def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str, ...]) -> DynamicFit:
-    """The fit of models that were found, with their errors on all records; how it came about is still to come."""
-    skips = [max(record.burn_in, found.model.lead) for record in data.records]
+def make_fit(
+    data: Data, model: DynamicModel, pasts: Sequence[Array], basis: Basis | None, notes: tuple[str, ...]
+) -> DynamicFit:
+    """The fit of a model in the user's units with its pasts in balanced ones; how it came about is still to come."""
+    skips = [max(record.burn_in, model.lead) for record in data.records]
     starts = [max(skip, first_outputs(len(record))) for skip, record in zip(skips, data.records, strict=True)]
-    runs = simulations(data, found.model, found.pasts)
-    lines = simulations(data, found.linear, found.linear_pasts)
+    runs = simulations(data, model, pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
-    lost = error.status is SimulationStatus.DIVERGED
+    ahead = prediction_error(model, data.records, starts)
+    lost = np.isinf(ahead.percent).any()
     return DynamicFit(
-        found.model,
+        model,
         error,
-        prediction_error(found.model, data.records, starts),
-        simulation_error(list(zip(data.records, lines, skips, strict=True))),
+        ahead,
+        error,
         tuple(data.records),
         tuple(runs),
         Status.CONVERGED,
@@ -49,9 +41,13 @@ def make_fit(data: Data, found: Finished, basis: Basis | None, notes: tuple[str,
         (),
         basis,
         (),
-        notes=(*notes, LEAVES) if lost else notes,
-        linear=found.linear,
+        notes=(*notes, LOST_AHEAD) if lost else notes,
     )
+
+
+def size_of(error: RecordError) -> float:
+    """How far a model is off over all outputs, each in units of its spread."""
+    return float(np.linalg.norm(np.nan_to_num(error.percent, nan=0.0, posinf=np.inf)))
 
 
 def simulations(data: Data, model: DynamicModel, pasts: Sequence[Array]) -> list[Simulation]:

@@ -12,6 +12,7 @@ from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.dynamics.models.feedback import Course, Feedback
+from unbraid.dynamics.models.initial import is_varying
 from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
@@ -51,13 +52,17 @@ class Fitting:
 
 def improve(
     session: Session, fitting: Fitting, solver: SimulationSteps, model: Candidate, phase: str, steps: int = POLISH_STEPS
-) -> Run | None:
-    """Steps from one model, where nothing is found yet: Ctrl-C is passed on; None where it cannot even be simulated."""
-    point = solver.point(model)
-    if point is None:
-        return None
+) -> Candidate:
+    """A linear model after steps, where nothing is found yet: Ctrl-C is passed on."""
+    point = solver.point(model) or solver.point(at_rest(model))
+    assert point is not None
     with passing_interrupts_on():
-        return drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0]
+        return model_of(drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0])
+
+
+def at_rest(model: Candidate) -> Candidate:
+    """A linear model of constants, where another one cannot be simulated: no input comes in, nothing comes back."""
+    return replace(model, L=np.zeros_like(model.L), bias=np.zeros_like(model.bias))
 
 
 def drive(
@@ -89,7 +94,7 @@ def with_branches(
     assert solver.basis is not None
     more = len(solver.projection.constraints) - model.rank
     phi = np.concatenate([one.phi for one in trajectories])
-    W0 = rng.standard_normal((more, phi.shape[1])) / np.maximum(phi.std(axis=0), 1e-12)
+    W0 = rng.standard_normal((more, phi.shape[1])) / np.where(is_varying(phi), phi.std(axis=0), np.inf)
     W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
     inputs = (W0 @ phi.T)[None]
     u = inputs - inputs.mean(axis=-1, keepdims=True)

@@ -17,16 +17,24 @@ from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
 from unbraid.dynamics.identifying.continuation import follow_courses, is_steady, reaches, with_reach
 from unbraid.dynamics.identifying.data import Data
-from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
+from unbraid.dynamics.identifying.finishing import (
+    balanced_model,
+    in_user_units,
+    moving_spread,
+    normalised,
+    numbered,
+    scaled_states,
+)
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
 from unbraid.dynamics.identifying.gain import find_gain
 from unbraid.dynamics.identifying.request import Request
-from unbraid.dynamics.identifying.result import Finished, make_fit
+from unbraid.dynamics.identifying.result import make_fit, size_of
 from unbraid.dynamics.identifying.search import (
     CUBIC,
     CURVED,
     POLISH_STEPS,
     Fitting,
+    at_rest,
     drive,
     point_of,
     promising,
@@ -39,7 +47,6 @@ from unbraid.dynamics.models.trajectory import Trajectory
 from unbraid.dynamics.record import Record, noise_left, notes_on_periods
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
-from unbraid.errors import DataError
 from unbraid.fitting.session import CUTS, ProgressSpan, Session, cut_of
 from unbraid.kernels.arrays import Array
 from unbraid.results.outcome import Status
@@ -113,7 +120,8 @@ class Identification:
     def linear(self, model: Candidate) -> Fitted | None:
         """The linear model, as what branches are compared with; None where it cannot be simulated."""
         courses = self.data.courses(self.data.stretches())
-        point = self.fitting.solver(courses, None, 0).point(self.onto(courses, model))
+        solver = self.fitting.solver(courses, None, 0)
+        point = solver.point(self.onto(courses, model)) or solver.point(model)
         if point is None:
             return None
         errors = []
@@ -270,44 +278,53 @@ class Identification:
         return model.with_pasts(tuple(course.past for course in courses))
 
     def finish(
-        self, session: Session, found: Fitted, linear: Candidate, began: float, raw: Record | Sequence[Record]
+        self, session: Session, found: Fitted | None, linear: Candidate, began: float, raw: Record | Sequence[Record]
     ) -> DynamicFit:
-        """The last steps, on all records, and the result in the user's units."""
-        form, courses = self.data.form, self.data.courses()
-        fitting = self.fitting
-        solver = fitting.solver(courses, found.basis, found.rank)
-        last = session.part(0.85, 1.0)
-        steps = POLISH_STEPS if found.cut is None else 1  # who is in a hurry gets the model on all records as it is
-        point, run = self.surely_onto_all(last, solver, found.point.model, steps)
-        plain = fitting.solver(courses, None, 0)
-        straight = self.surely_onto_all(last, plain, linear, steps)[0]
+        """The last steps, on all records, and the result: branches, or the linear model where that does as well."""
+        last, cut = session.part(0.85, 1.0), None if found is None else found.cut
+        steps = POLISH_STEPS if cut is None else 1  # who is in a hurry gets the model on all records as it is
+        curved = self.surely_onto_all(last, found.point.model, found.basis, steps) if found and found.rank else []
+        for model in (linear, at_rest(linear)):  # the second can be simulated, whatever the records are
+            straight = self.surely_onto_all(last, model, None, steps)
+            lines = [self.fit_of(run, Fitted(point_of(run), None, LOST, cut=cut)) for run in straight]
+            if lines and np.isfinite(size_of(lines[0].simulation_error)):
+                break
+        fits = [*lines, *(self.fit_of(run, found) for run in curved if found is not None)]
+        best = min(fits, key=lambda fit: size_of(fit.simulation_error))
+        given_back = best is lines[0] and self.request.most and (found is None or found.rank)
+        given = [raw] if isinstance(raw, Record) else raw
+        return replace(
+            best,
+            linear=lines[0].model,
+            linear_error=lines[0].simulation_error,
+            notes=(*notes_on_periods(given), *best.notes, *([LINES] if given_back else [])),
+            noise=noise_left(given),
+            seconds=time.perf_counter() - began,
+        )
+
+    def fit_of(self, run: Run, found: Fitted) -> DynamicFit:
+        """What the last steps on all records have led to, in the user's units."""
+        form, courses, point = self.data.form, self.data.courses(), point_of(run)
+        solver = self.fitting.solver(courses, found.basis, found.rank)
+        point = (solver.placed_anew(point) if solver.has_left(point) else None) or point
         final = scaled_states(form, point.model, point.trajectories)
         point = replace(point, model=final, trajectories=solver.simulate(final) or point.trajectories)
         phi = np.concatenate([one.phi for one in point.trajectories])
         found = self.steadied(found, final, courses)
         far = np.full((final.rank, 2), found.reach)
         final = normalised(final, phi, self.request.constraints)
-        spread = np.maximum(phi[:, : form.feedback.fed].std(axis=0), 1e-12)
-        signals = self.data.signals()
-        noise, linear_noise = (
-            self.data.units.y_scale * root_mean_squares(courses, one.trajectories) for one in (point, straight)
-        )
-        user = in_user_units(form, self.data.units, final, found.basis, far, spread, {**signals, "noise": noise})
-        none, signals = np.zeros((0, 2)), {**signals, "noise": linear_noise}
-        best_linear = in_user_units(form, self.data.units, straight.model, None, none, np.ones_like(spread), signals)
-        if isinstance(user, StateSpaceModel):
-            user = user.changed(K=find_gain(user, self.data.records))
-        models = Finished(user, final.pasts, best_linear, straight.model.pasts)
-        status, raw = run.status if found.cut is None else found.cut, [raw] if isinstance(raw, Record) else raw
-        fit = make_fit(self.data, models, found.basis, (*notes_on_periods(raw), *self.told(found)))
+        spread = moving_spread(phi[:, : form.feedback.fed])
+        noise = self.data.units.y_scale * root_mean_squares(courses, point.trajectories)
+        signals = {**self.data.signals(), "noise": noise}
+        model = in_user_units(form, self.data.units, final, found.basis, far, spread, signals)
+        if isinstance(model, StateSpaceModel):
+            model = model.changed(K=find_gain(model, self.data.records))
         return replace(
-            fit,
-            status=status,
+            make_fit(self.data, model, final.pasts, found.basis, self.told(found)),
+            status=run.status if found.cut is None else found.cut,
             objectives=run.trace.objective,
             starts=found.starts,
             constraints=self.request.constraints[: found.rank],
-            noise=noise_left(raw),
-            seconds=time.perf_counter() - began,
         )
 
     def steadied(self, found: Fitted, final: Candidate, courses: Sequence[Course]) -> Fitted:
@@ -319,34 +336,33 @@ class Identification:
                 return found._replace(reach=reach)
         return found._replace(steady=False)
 
-    def surely_onto_all(
-        self, session: Session, solver: SimulationSteps, model: Candidate, steps: int
-    ) -> tuple[Point, Run]:
+    def surely_onto_all(self, session: Session, model: Candidate, basis: Basis | None, steps: int) -> list[Run]:
         """A model of some stretches on all courses, by so many steps; by one where Ctrl-C came before any was done."""
 
-        def hurried() -> tuple[Point, Run]:
-            point, run = self.onto_all(session, solver, model, 1)
-            return point, replace(run, status=Status.INTERRUPTED)
+        def hurried() -> list[Run]:
+            return [replace(run, status=Status.INTERRUPTED) for run in self.onto_all(session, model, basis, 1)]
 
-        return attempt(lambda: self.onto_all(session, solver, model, steps), hurried, safe=True)
+        return attempt(lambda: self.onto_all(session, model, basis, steps), hurried, safe=True)
 
-    def onto_all(self, session: Session, solver: SimulationSteps, model: Candidate, steps: int) -> tuple[Point, Run]:
-        """A model of some stretches, fitted to all courses by so many steps at most."""
-        point = solver.point(self.onto(solver.courses, model))
-        if point is not None:
-            point = solver.placed_anew(point)
+    def onto_all(self, session: Session, model: Candidate, basis: Basis | None, steps: int) -> list[Run]:
+        """A model of some stretches, fitted to all courses by so many steps at most; nothing where it diverges."""
+        courses = self.data.courses()
+        solver = self.fitting.solver(courses, basis, model.rank)
+        found = {k: past for (k, some), past in zip(self.data.stretches(), model.pasts, strict=True) if not some.start}
+        begin = self.onto(courses, model)
+        kept = begin.with_pasts(tuple(found.get(k, past) for k, past in enumerate(begin.pasts)))
+        point = solver.point(kept) or solver.point(begin)
+        point = point and solver.placed_anew(point)
         if point is None:
-            raise DataError(
-                "The model that was found on some stretches of the records diverges on all of them: lower the rank, or "
-                "give a constraint."
-            )
-        (run,) = drive(session, solver, [point], self.fitting.stopping(steps), ProgressSpan("all samples"))
-        found = point_of(run)
-        return solver.placed_anew(found) if solver.has_left(found) else found, run
+            return []
+        return drive(session, solver, [point], self.fitting.stopping(steps), ProgressSpan("all samples"))
 
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""
-        notes = self.notes if found.steady else (*self.notes, UNSTEADY)
+        varying = self.data.units.varying
+        names = self.data.records[0].input_names or numbered("u", len(varying))
+        still = [name for name, varies in zip(names, varying, strict=True) if not varies]
+        notes = (*self.notes, *(STILL.format(name) for name in still), *([] if found.steady else [UNSTEADY]))
         if found.steady and found.basis is not None and found.inside is LOST and found.cut is None:
             notes = (*notes, ALL_DIVERGED)
         if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
@@ -366,6 +382,11 @@ ALL_DIVERGED = (
     "In every basis that was tried simulations diverged, of held-out stretches or of the same inputs in another order: "
     "do not rely on this model. Lower the rank, give a constraint or a smaller basis, or a longer record."
 )
+LINES = (
+    "The linear model is given back: no model with branches simulated the records better. Raise `starts`, or give "
+    "another rank, basis or constraint."
+)
+STILL = "{} does not vary in any record: nothing is learned of it, and the model does not depend on it."
 UNSTEADY = (
     "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
     "Lower the rank, give a constraint or a smaller basis, or a longer record."

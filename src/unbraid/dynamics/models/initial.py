@@ -10,7 +10,7 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, BoolArray
 
 if TYPE_CHECKING:
     from unbraid.dynamics.models.base import DynamicModel
@@ -19,6 +19,8 @@ STEPS, HALVINGS = 20, 8
 """Gauss–Newton steps on a past, and halvings of one."""
 FIRST = 50
 """So many outputs at the beginning of a record set its initial state, and do not count; at most a tenth of it."""
+ROUNDING = 1e-12
+"""Of its size: what varies by less is taken to be constant."""
 
 
 def first_outputs(length: int) -> int:
@@ -64,8 +66,8 @@ class PastSearch:
     def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
         self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
         self.target, self.known = target, np.isfinite(target)
-        size = np.sqrt(known_means((target - known_means(target)) ** 2))
-        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where((size > 0.0) & np.isfinite(size), size, 1.0))
+        size = known_spread(target)
+        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
         self.prior = np.tile(1.0 / model.spread, model.feedback.longest)
         self.spread = model.spread
 
@@ -75,7 +77,7 @@ class PastSearch:
             done = follow(self.function, self.feedback, self.v, past, self.spread)
             there = Trajectory(done.phi, self.function.values(done.phi)) if len(done.f) == len(self.v) else None
         else:
-            there = solve_trajectory(self.function, self.feedback, self.v, past, near.fed(self.feedback))
+            there = solve_trajectory(self.function, self.feedback, self.v, past, near.fed(self.feedback), self.spread)
         if there is None:
             return np.inf, None
         away = float(np.sum((self.prior * (past - self.guess).ravel()) ** 2))
@@ -89,10 +91,11 @@ class PastSearch:
     def step(self, past: Array, there: Trajectory) -> Array:
         """A Gauss–Newton step from a past."""
         rows = past_columns(self.function, self.feedback, there) * (self.known * self.weight)
-        D = np.concatenate([rows.reshape(len(rows), -1).T, np.diag(self.prior)])
+        D = np.concatenate([rows.reshape(len(rows), -1).T / self.prior, np.eye(len(rows))])
         off = np.concatenate([self.residual(there).ravel(), self.prior * (past - self.guess).ravel()])
-        scale = 1.0 / np.sqrt(np.maximum(np.sum(D * D, axis=0), 1e-300))
-        return np.asarray(-scale * np.linalg.lstsq(D * scale, off, rcond=1e-8)[0]).reshape(past.shape)
+        scale = 1.0 / np.sqrt(np.sum(D * D, axis=0))
+        step = -scale * np.linalg.lstsq(D * scale, off, rcond=1e-8)[0] / self.prior
+        return np.asarray(step).reshape(past.shape)
 
 
 def past_columns(function: FedBack, feedback: Feedback, there: Trajectory) -> Array:
@@ -121,8 +124,23 @@ def known_means(signal: Array) -> Array:
     return np.asarray(np.sum(np.where(known, signal, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
-def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array) -> Array | None:
-    """What z (q,) = f([z; z; …; v])[:q] is under a constant v (p,), by Newton's method; None where none is found."""
+def known_spread(signal: Array) -> Array:
+    """The standard deviation (k,) of what is known of each column of a signal (T, k), of any size."""
+    size = np.abs(np.nan_to_num(signal)).max(axis=0, initial=0.0)
+    scaled = signal / np.where(size > 0.0, size, 1.0)
+    return np.asarray(size * np.sqrt(known_means((scaled - known_means(scaled)) ** 2)))
+
+
+def is_varying(signal: Array) -> BoolArray:
+    """Which columns (k,) of a signal (T, k) vary by more than rounding."""
+    return np.asarray(known_spread(signal) > ROUNDING * np.abs(signal).max(axis=0, initial=0.0))
+
+
+def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array, spread: Array) -> Array | None:
+    """What z (q,) = f([z; z; …; v])[:q] is under a constant v (p,), by Newton's method; None where none is found.
+
+    `spread` (q,) is how much z moves usually.
+    """
     z, q = guess.copy(), feedback.fed
     with np.errstate(all="ignore"):
         for _ in range(50):
@@ -132,7 +150,7 @@ def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array) -
             off = values.f[0, :q] - z
             if not np.isfinite(off).all():
                 return None
-            if np.abs(off).max() <= 1e-12 * max(1.0, np.abs(z).max()):
+            if np.abs(off / spread).max() <= 1e-12 * max(1.0, np.abs(z / spread).max()):
                 return z
             try:
                 z = z + np.linalg.solve(np.eye(q) - M, off)

@@ -100,7 +100,7 @@ class NarxModel(DynamicModel):
     def past_at_rest(self) -> Array:
         """The equilibrium under the input at rest, or zero where there is none."""
         v = np.tile(self.rest_input, len(self.input_lags))
-        found = equilibrium(self.function, self.feedback, v, np.zeros(len(self.L)))
+        found = equilibrium(self.function, self.feedback, v, np.zeros(len(self.L)), self.spread)
         return np.tile(np.zeros(len(self.L)) if found is None else found, (self.feedback.longest, 1))
 
     def past_guess(self, u: Array, y: Array) -> Array:

@@ -34,10 +34,11 @@ def spectrum_of(signals: Sequence[Array], dt: float) -> Spectrum | None:
         segments = [one for signal in signals for one in whole_segments(signal, n)]
         if segments:
             window = np.hanning(n + 1)[:-1]
-            rows = np.array(segments)
+            size = max(float(np.abs(segments).max()), 1e-300)  # whose square may be beyond floating point
+            rows = np.array(segments) / size
             power = np.abs(np.fft.rfft((rows - rows.mean(axis=1, keepdims=True)) * window, axis=1)) ** 2
             density = 2.0 * dt * power.mean(axis=0) / np.sum(window**2)
-            return Spectrum(np.arange(1.0, len(density)) / (n * dt), np.sqrt(density[1:]))
+            return Spectrum(np.arange(1.0, len(density)) / (n * dt), size * np.sqrt(density[1:]))
         n //= 2
     return None
 

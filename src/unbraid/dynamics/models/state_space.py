@@ -84,8 +84,9 @@ class StateSpaceModel(DynamicModel):
         self.rest_input = vector("rest_input", rest_input, np.zeros(nu))
         self.input_names = as_names("input_names", input_names, None, nu)
         self.output_names = as_names("output_names", output_names, None, ny)
-        found = equilibrium(self.function, self.feedback, self.rest_input, np.zeros(nx)) if rest is None else rest
-        self.rest = vector("rest", found, np.zeros(nx))
+        if rest is None:
+            rest = equilibrium(self.function, self.feedback, self.rest_input, np.zeros(nx), self.spread)
+        self.rest = vector("rest", rest, np.zeros(nx))
 
     def changed(self, **parts: Any) -> StateSpaceModel:
         """The same model with other ones of its parts, by the names of the constructor."""
@@ -128,7 +129,7 @@ class StateSpaceModel(DynamicModel):
 
     def past_guess(self, u: Array, y: Array) -> Array:
         """The equilibrium under the mean of the inputs, where there is one not too far out; else the state at rest."""
-        found = equilibrium(self.function, self.feedback, u.mean(axis=0), self.rest)
+        found = equilibrium(self.function, self.feedback, u.mean(axis=0), self.rest, self.spread)
         near = found is not None and np.all(np.abs(found - self.rest) <= FAR * self.spread)
         return (found if near and found is not None else self.rest)[None]
 

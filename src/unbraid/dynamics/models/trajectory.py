@@ -23,7 +23,7 @@ from unbraid.kernels.arrays import Array
 PASSES = 12
 """Newton steps on a trajectory; where it takes more the model is about to leave it."""
 TOLERANCE = 1e-11
-"""Of the largest entry of z, up to which f(φ_t) may be off z_t."""
+"""Of the largest entry of z, and of its usual spread, up to which f(φ_t) may be off z_t."""
 STRETCH, SHORTER, SHORTEST = 4096, 8, 64
 """Moments that are solved for together: a stretch that begins where the last one ended has the better guess. Where that
 does not work, shorter ones, by this factor, down to the shortest."""
@@ -43,15 +43,17 @@ class Trajectory:
         return np.asarray(self.values.f[:, : feedback.fed])
 
 
-def solve_trajectory(model: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array) -> Trajectory | None:
+def solve_trajectory(
+    model: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, spread: Array | float = 1.0
+) -> Trajectory | None:
     """The course of a model under v (T, p) from a past (longest, q), near a guess z (T, q); None where none is found.
 
-    Stretches are solved one after another.
+    Stretches are solved one after another. `spread` (q,) is how much z moves usually.
     """
     pieces = []
     for begin in range(0, max(len(v), 1), STRETCH):
         some = slice(begin, begin + STRETCH)
-        piece = solve_stretch(model, feedback, v[some], past, guess[some])
+        piece = solve_stretch(model, feedback, v[some], past, guess[some], spread)
         if piece is None:
             return None
         pieces.append(piece)
@@ -64,7 +66,14 @@ def solve_trajectory(model: FedBack, feedback: Feedback, v: Array, past: Array, 
 
 @np.errstate(all="ignore")  # what is not finite is no course
 def solve_stretch(
-    model: FedBack, feedback: Feedback, v: Array, past: Array, guess: Array, *, exactly: bool = False
+    model: FedBack,
+    feedback: Feedback,
+    v: Array,
+    past: Array,
+    guess: Array,
+    spread: Array | float = 1.0,
+    *,
+    exactly: bool = False,
 ) -> Trajectory | None:
     """The course over one stretch of time, by Newton's method; None where it does not converge.
 
@@ -75,10 +84,10 @@ def solve_stretch(
         phi = np.concatenate([feedback.gather(z, past), v], axis=1)
         values = model.values(phi)
         off = values.f[:, :q] - z
-        worst = np.abs(off).max(initial=0.0)
+        worst = np.abs(off / spread).max(initial=0.0)
         if not np.isfinite(worst):
             return None
-        if worst <= TOLERANCE * max(1.0, np.abs(z).max(initial=0.0)):
+        if worst <= TOLERANCE * max(1.0, np.abs(z / spread).max(initial=0.0)):
             if not more:
                 return Trajectory(phi, values)
             more = False
@@ -111,7 +120,7 @@ def follow_stretches(model: FedBack, feedback: Feedback, v: Array, past: Array, 
     for begin in range(0, len(v), length):
         some = v[begin : begin + length]
         guess = np.tile(past[-1], (len(some), 1))
-        found = solve_stretch(model, feedback, some, past, guess, exactly=True)
+        found = solve_stretch(model, feedback, some, past, guess, limit / WILD, exactly=True)
         if found is not None and np.all(np.abs(found.fed(feedback)) <= limit):
             piece = Walk(found.phi, found.values.f)
         elif length > SHORTEST:

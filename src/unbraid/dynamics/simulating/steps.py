@@ -186,7 +186,7 @@ class SimulationSteps:
     def advance(self, point: Point) -> Point:
         """One damped step; one that does not improve is taken back and damped more."""
         due = point.steps in self.place_knots_at or (self.place_knots_at and self.has_left(point))
-        now = self.placed_anew(point) if due else point
+        now = (self.placed_anew(point) if due else None) or point
         model, promised = self.trial(now)
         there = None if model is None else self.simulate(model, [one.fed(self.feedback) for one in now.trajectories])
         objective = np.inf if there is None or model is None else self.objective(model, there)
@@ -270,15 +270,13 @@ class SimulationSteps:
         room = BEYOND * (domain[:, 1] - domain[:, 0])
         return bool(np.any((u.min(axis=1) < domain[:, 0] - room) | (u.max(axis=1) > domain[:, 1] + room)))
 
-    def placed_anew(self, point: Point) -> Point:
-        """The point with knots where branches have their inputs now, or as it is where that leads nowhere."""
+    def placed_anew(self, point: Point) -> Point | None:
+        """The point in this solver's basis, knots where branches have their inputs now; None where that is lost."""
         if self.basis is None or not point.model.rank:
             return point
         guesses = [one.fed(self.feedback) for one in point.trajectories]
         there = self.point(self.in_basis(point.model, point.trajectories), guesses)
-        if there is None:
-            return point
-        return replace(there, damping=point.damping, moved=point.moved, steps=point.steps)
+        return there and replace(there, damping=point.damping, moved=point.moved, steps=point.steps)
 
     def in_basis(self, model: Candidate, trajectories: Sequence[Trajectory]) -> Candidate:
         """The model with branches in this solver's basis, placed on what they see, nearest to what they were."""
