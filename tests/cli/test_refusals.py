@@ -35,6 +35,21 @@ from command_lines import files, fit, refusal, run
         ("fit data.npz --rank 3 -o data.npz", "also an input"),
         ("fit data.npz --rank 3 -o none/q.npz", "its folder does not exist"),
         ("fit data.npz --rank 3 -o .", "it is a folder"),
+        *(
+            (f"{line}none/", "none/ cannot be written: it is a folder, so add a file name.")
+            for line in (
+                "fit data.npz --rank 3 -o ",
+                "fit data.npz --rank 3 -o q.npz --report ",
+                "fit data.npz --rank 3 -o q.npz --checkpoint ",
+                "predict data.npz points.npz -o ",
+                "report data.npz data.npz -o ",
+                "export data.npz -o ",
+                "formulas data.npz -o ",
+                "identify data.npz -o ",
+                "simulate data.npz data.npz -o ",
+                "demo -o ",
+            )
+        ),
         ("predict data.npz points.npz -o q.npz", "not an unbraid model: it holds the arrays X, F, J"),
         ("predict none.npz points.npz -o q.npz", "none.npz does not exist."),
         ("inspect none.npz", "none.npz does not exist."),

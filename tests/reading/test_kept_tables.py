@@ -78,6 +78,28 @@ def test_everything_in_the_way_is_told_at_once() -> None:
     assert "(add --categories to encode id, kind, remark)" in code.stderr
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_takes_the_table_that_fit_took_and_gives_its_own_columns_back(suffix: str) -> None:
+    """What `--missing drop` left out keeps its place, empty: gaps, texts among numbers, infinite ones, lone levels."""
+    lines = kept_rows().splitlines()
+    lines[3], lines[5], lines[8], lines[9] = "0.1,,0.2,1", "x7,red,0.3,1", "inf,red,0,1", "1,=odd,,2"
+    lines[12] = "1,red,1,"  # which has all inputs
+    table("\n".join(lines) + "\n")
+    assert run("fit data.csv --outputs y --missing drop --categories --rank 1 --starts 2 -o m.npz").exit_code == 0
+    done = run(f"predict m.npz data.csv -o p{suffix}")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith(
+        "Note: 4 of 120 points cannot be predicted and are left empty (NaN in arrays): column a"
+    )
+    assert "inputs a, kind, b, output y" in done.stdout
+    assert run(f"predict m.npz p{suffix} -o again.csv").exit_code == 0  # and it reads back as it was
+    rows = [line.split(",") for line in Path("again.csv").read_text().splitlines()]
+    assert rows[0] == ["a", "kind", "b", "y"]
+    assert [k for k, row in enumerate(rows) if not row[3]] == [3, 5, 8, 9]
+    assert (rows[3][1:3], rows[5][0], rows[9][1]) == (["", "0.2"], "x7", "'=odd")
+    assert [row[1] for row in rows[13:]] == [line.split(",")[1] for line in lines[13:]]
+
+
 def test_rows_with_gaps_are_left_out_on_request() -> None:
     samples = read_problem(table(KEPT), outputs="y", missing="drop")
     np.testing.assert_array_equal(samples.problem.X, [[1.0, 2.0], [7.0, 8.0], [3.0, 1.0]])
@@ -175,15 +197,20 @@ def test_a_report_finds_the_columns_that_the_model_knows() -> None:
     assert "says pink, which the model does not know" in run("report m.npz more.csv -o r.html").stderr
 
 
-def test_predict_keeps_rows_with_gaps_and_refuses_what_the_model_does_not_know() -> None:
+def test_predict_keeps_rows_that_it_cannot_predict_and_refuses_where_that_is_all() -> None:
     encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
-    points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\n"), 2, encoding=encoding)
-    np.testing.assert_array_equal(points.X, [[1.0, 0.0], [2.0, np.nan], [np.nan, 1.0], [4.0, 1.0]])
+    points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\npink,5\n7,x\n"), 2, encoding=encoding)
+    known = [[1.0, 0.0], [2.0, np.nan], [np.nan, 1.0], [4.0, 1.0], [5.0, np.nan], [np.nan, np.nan]]
+    np.testing.assert_array_equal(points.X, known)
+    assert points.told == (
+        "column a has 1 gap; column a holds what is no finite number, x (the first in row 6)",
+        "column kind has 1 gap; column kind says pink, 7 (the first in row 5), and the model knows red, blue",
+    )
     with pytest.raises(FileError, match=r"kind says green \(the first in row 1\), and the model knows red, blue"):
         read_points(table("kind,a\ngreen,1\n"), 2, encoding=encoding)
     with pytest.raises(FileError, match=r"lacks 1 column that the model needs, kind: it holds the columns a, b"):
         read_points(table("a,b\n1,2\n"), 2, encoding=encoding)
-    with pytest.raises(FileError, match=r"column a holds what is no finite number \(many\)"):
+    with pytest.raises(FileError, match=r"no row that can be predicted: column a holds what is no finite number, many"):
         read_points(table("kind,a\nred,many\n"), 2, encoding=encoding)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from unbraid.runtime.text import clean_name, name_list
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "--", "?", ".", "missing"))
 """What people write where there is nothing to write, in small letters."""
 
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 """A number with a comma where others have a point."""
+THOUSANDS = re.compile(r"[-+]?\d{1,3}([,.'’ \u00a0\u2009\u202f])\d{3}((\1\d{3})*|(\1\d{3})*[.,]\d*)")
+"""A number with a separator of thousands."""
 CELL_BYTES = 100
 """Bytes that a cell may take while it is a text."""
 
@@ -82,14 +85,43 @@ class Cells:
         return tuple(sorted(set(self.texts.values())))
 
     @property
-    def has_decimal_commas(self) -> bool:
-        """Whether its texts are numbers with commas where others have points."""
-        return all(DECIMAL_COMMA.fullmatch(text) for text in self.texts.values())
+    def cure(self) -> str:
+        """How to write its texts as numbers, where that is what all of them are; else nothing."""
+        return number_cure(self.texts.values())
+
+    def written(self) -> np.ndarray[tuple[int], np.dtype[Any]]:
+        """The cells as they are written, (S,): numbers, NaN in gaps; where there are texts objects, None in gaps."""
+        if not self.texts:
+            return self.numbers
+        result = np.where(self.is_gap, None, self.numbers.astype(object))
+        result[list(self.texts)] = list(self.texts.values())
+        return result
 
     def examples(self) -> str:
         """Some of the texts in it."""
         levels = self.levels
         return name_list(map(clean_name, levels), len(levels))
+
+
+def number_cure(texts: Collection[str]) -> str:
+    """How to write texts that are numbers with commas or separators of thousands; nothing where some are neither.
+
+    Examples
+    --------
+    >>> number_cure(["1,5", "2,25"])
+    'write decimal points, not commas'
+    >>> number_cure(["1,234,567"]), number_cure(["red"])
+    ('write nothing between thousands, 1234567.8', '')
+    >>> number_cure(["1,234"])
+    'write 1,234 as 1234 if the comma separates thousands, as 1.234 if it is a decimal comma'
+    """
+    matches = [(bool(COMMA.fullmatch(text)), bool(THOUSANDS.fullmatch(text))) for text in texts]
+    if not matches or not all(map(any, matches)):
+        return ""
+    commas, thousands = map(all, zip(*matches, strict=True))
+    if commas and thousands:
+        return "write 1,234 as 1234 if the comma separates thousands, as 1.234 if it is a decimal comma"
+    return "write decimal points, not commas" if commas else "write nothing between thousands, 1234567.8"
 
 
 def parse(text: str) -> float | None:

@@ -68,7 +68,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if not inputs:
         raise FileError(f"{path} has no column of numbers that could be an input: name them with `inputs`.")
     chosen = [*inputs, *(by_name[name] for name in wanted.others)]
-    texts = [one for one in inputs if one.of_texts and wanted.categories and not one.has_decimal_commas]
+    texts = [one for one in inputs if one.of_texts and wanted.categories and not one.cure]
     numbers = [one for one in chosen if not any(one is text for text in texts)]
     problems = [*in_words(numbers, wanted), *strange_texts(texts)]
     keep = rows_to_keep(numbers, texts, wanted)
@@ -104,7 +104,7 @@ def count_strange(cells: Sequence[Cells], wanted: Wanted) -> int:
 def leave_out(inputs: Sequence[Cells], wanted: Wanted, told: list[str]) -> list[Cells]:
     """The columns that can be inputs, where none were named; what becomes of the others is told."""
     empty = [one for one in inputs if one.empty]
-    texts = [one for one in inputs if one.of_texts and not one.empty and not one.has_decimal_commas]
+    texts = [one for one in inputs if one.of_texts and not one.empty and not one.cure]
     encodable = [one for one in texts if 2 <= len(one.levels) <= MOST_LEVELS]
     away = texts if not wanted.categories else [one for one in texts if not any(one is other for other in encodable)]
     if away:
@@ -126,8 +126,7 @@ def in_words(numbers: Sequence[Cells], wanted: Wanted) -> list[str]:
             encodable = one.name in wanted.inputs and 2 <= levels <= MOST_LEVELS
             cure = f"{ENCODE} to make indicators of it" if encodable else "leave it out"
             cure = "outputs, Jacobians and weights are numbers" if one.name not in wanted.inputs else cure
-            cure = "write decimal points, not commas" if one.has_decimal_commas else cure
-            problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {cure}")
+            problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {one.cure or cure}")
         elif one.texts and wanted.missing != "drop":
             cells = counted(len(one.texts), "cell")
             problems.append(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 
+FORMULA = re.compile(r"'*[=+@\t\r-]")
+"""How formulas of spreadsheets begin."""
 LONGEST_NAME = 40
 """Characters of a name that are shown."""
 MOST_NAMES = 8
@@ -34,6 +37,22 @@ def clean_name(name: str) -> str:
     """
     short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
     return printable(short).replace("\n", "?")
+
+
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: where it begins like one, an apostrophe stands before it.
+
+    Examples
+    --------
+    >>> guarded("=1+1"), unguarded("'=1+1"), guarded("speed"), unguarded(guarded("'=1"))
+    ("'=1+1", '=1+1', 'speed', "'=1")
+    """
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text that `guarded` was given."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def quoted_name(name: str) -> str:
