@@ -261,6 +261,18 @@ def test_a_model_file_with_strange_names_is_damaged(key: str) -> None:
         ub.DecoupledModel.load("n.npz")
 
 
+def test_what_is_the_matter_with_many_columns_is_told_of_the_first_of_them() -> None:
+    names, rows = [f"x{k}" for k in range(500)], [",".join(["red"] * 500), ",".join(["blue"] * 500)]
+    table(f"{','.join(names)},y\n{rows[0]},1\n{rows[1]},2\n")
+    with pytest.raises(FileError, match=r"x7 holds texts .* and 492 more") as caught:
+        read_problem("data.csv", inputs="x*", outputs="y")
+    assert len(str(caught.value)) < 1000
+    table(f"{','.join(names)},y\n" + "".join(f"{k}{',1' * 499},{k * k}\n" for k in range(9)))
+    done = run("look data.csv --outputs y")
+    assert "x8 is 1 in all samples" in done.stdout
+    assert "491 more findings of this kind, constant: --json lists all." in done.stdout
+
+
 def test_look_is_a_command() -> None:
     table("a,b,y\n" + "".join(f"{k},7,{k * k}\n" for k in range(50)))
     done = run("look data.csv --outputs y")

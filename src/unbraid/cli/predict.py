@@ -26,7 +26,7 @@ from unbraid.reading.predictions import WRITABLE, Predictions, with_jacobians, w
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.text import printable
+from unbraid.runtime.text import name_list, printable
 
 EXAMPLES = """\b
 Examples:
@@ -99,7 +99,8 @@ def command(
         file_is_there("prediction", output)
     if read.told:
         left = f"cannot be predicted and {'is' if gaps == 1 else 'are'} left empty (NaN in arrays)"
-        click.echo(printable(f"Note: {gaps} of {counted(len(X), 'point')} {left}: {'; '.join(read.told)}."), err=True)
+        why = name_list(read.told, len(read.told), between="; ")
+        click.echo(printable(f"Note: {gaps} of {counted(len(X), 'point')} {left}: {why}."), err=True)
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
         values = predictions.arrays() if output is None else {}

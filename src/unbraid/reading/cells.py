@@ -79,12 +79,12 @@ class Cells:
         """Whether nothing is written in it."""
         return bool(self.is_gap.all())
 
-    @property
+    @cached_property
     def levels(self) -> tuple[str, ...]:
         """The different texts in it, in their order."""
         return tuple(sorted(set(self.texts.values())))
 
-    @property
+    @cached_property
     def cure(self) -> str:
         """How to write its texts as numbers, where that is what all of them are; else nothing."""
         return number_cure(self.texts.values())
@@ -115,10 +115,9 @@ def number_cure(texts: Collection[str]) -> str:
     >>> number_cure(["1,234"])
     'write 1,234 as 1234 if the comma separates thousands, as 1.234 if it is a decimal comma'
     """
-    matches = [(bool(COMMA.fullmatch(text)), bool(THOUSANDS.fullmatch(text))) for text in texts]
-    if not matches or not all(map(any, matches)):
+    if not texts or not all(COMMA.fullmatch(text) or THOUSANDS.fullmatch(text) for text in texts):
         return ""
-    commas, thousands = map(all, zip(*matches, strict=True))
+    commas, thousands = (all(kind.fullmatch(text) for text in texts) for kind in (COMMA, THOUSANDS))
     if commas and thousands:
         return "write 1,234 as 1234 if the comma separates thousands, as 1.234 if it is a decimal comma"
     return "write decimal points, not commas" if commas else "write nothing between thousands, 1234567.8"

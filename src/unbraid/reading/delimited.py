@@ -59,7 +59,7 @@ class DelimitedTable(Table):
 
     def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
         gaps = gaps or Gaps()
-        at = [self.columns.index(name) for name in columns]
+        at = [self.places[name] for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", 8 * most * len(at))
         table = np.empty((most, len(at)))
@@ -80,7 +80,7 @@ class DelimitedTable(Table):
         return table[:S]
 
     def read_cells(self, columns: Sequence[str]) -> list[Cells]:
-        at = [self.columns.index(name) for name in columns]
+        at = [self.places[name] for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", CELL_BYTES * most * len(at))
         written: list[list[str]] = [[] for _ in at]

@@ -258,11 +258,11 @@ def tell_apart(names: Sequence[str]) -> list[str]:
     >>> tell_apart(["x1", "y1", "y1"])
     ['x1', 'y1', 'y1_2']
     """
-    taken: list[str] = []
+    taken: dict[str, None] = {}
     seen = set(names)
     for name in names:
         number, one = 2, name
         while one in taken or (one != name and one in seen):
             one, number = f"{name}_{number}", number + 1
-        taken.append(one)
-    return taken
+        taken[one] = None
+    return list(taken)

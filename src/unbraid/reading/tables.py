@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -66,8 +65,9 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
 
 def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
     """The columns that were not named; one without a name, as of row numbers, is no input."""
-    left = tuple(name for name in table.columns if name and name not in named)
-    twice = [name for name, count in Counter(left).items() if count > 1]
+    others = set(named)
+    left = tuple(name for name in table.columns if name and name not in others)
+    twice = [name for name in left if table.times[name] > 1]
     if twice:
         raise FileError(f"{table.path} has {counted(2, 'column')} or more named {quoted_name(twice[0])}: rename them.")
     if not left:
@@ -78,7 +78,9 @@ def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
 def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Settled:
     """The columns that are wanted: at once where all cells are numbers, and else cell by cell."""
     try:
-        values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
+        values = table.read(
+            (*wanted.inputs, *wanted.others), callback, Gaps(set(wanted.gappy), wanted.missing == "mask")
+        )
     except CellError as first:
         cells = table.read_cells((*wanted.inputs, *wanted.others))
         if wanted.missing != "drop" and not wanted.open and count_strange(cells, wanted) == 1:
@@ -118,14 +120,14 @@ def points_in_table(
     parts, told = zip(*map(points_of, encoding.columns, cells), strict=True)
     X, told = np.hstack(parts), tuple(filter(None, told))
     if np.isnan(X).any(axis=1).all():
-        raise FileError(f"{table.path} has no row that can be predicted: {'; '.join(told) or 'it has none'}.")
+        why = name_list(told, len(told), between="; ") or "it has none"
+        raise FileError(f"{table.path} has no row that can be predicted: {why}.")
     return Points(X, FIRST, taken, x if plain else None, tuple(cells), told)
 
 
 def own_columns(table: Table, encoding: Encoding) -> tuple[str, ...]:
     """The columns that a model knows by name, refused where a table lacks some."""
-    there = set(table.columns)
-    lacking = [name for name in encoding.column_names if name not in there]
+    lacking = [name for name in encoding.column_names if name not in table.places]
     if lacking:
         raise FileError(
             f"{table.path} lacks {counted(len(lacking), 'column')} that the model needs, "

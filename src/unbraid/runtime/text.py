@@ -66,8 +66,8 @@ def quoted_name(name: str) -> str:
     return f'"{clean_name(name)}"' if "," in name or " " in name else clean_name(name)
 
 
-def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES) -> str:
-    """The first few of `count` texts, with commas between them, and how many more there are.
+def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES, between: str = ", ") -> str:
+    """The first few of `count` texts, with commas or what else is to stand between them, and how many more there are.
 
     Examples
     --------
@@ -77,4 +77,4 @@ def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES) -> str:
     'x0, x1, x2, x3, x4, x5, x6, x7 and 992 more'
     """
     more = f" and {count - most} more" if count > most else ""
-    return ", ".join(islice(names, most)) + more
+    return between.join(islice(names, most)) + more

@@ -98,7 +98,8 @@ def look_at(problem: Problem) -> Look:
     findings = [*find_missing(problem, outputs), *look_at_columns(some), *find_repeated(some, X)]
     findings += find_far(X, inputs, "Input")
     findings += find_far(np.asarray(some.F), outputs, "Output") if some.F is not None else []
-    numbers = [k for k, name in enumerate(inputs) if some.encoding is None or name in some.encoding.column_names]
+    plain = set(inputs if some.encoding is None else some.encoding.column_names)
+    numbers = [k for k, name in enumerate(inputs) if name in plain]
     findings += find_row_numbers(X, inputs)
     findings += find_discrete(X[:, numbers], [inputs[k] for k in numbers])  # indicators are meant to be so
     findings += [*find_few(problem), *find_contradiction(some)]
