@@ -214,6 +214,15 @@ def test_predict_keeps_rows_that_it_cannot_predict_and_refuses_where_that_is_all
         read_points(table("kind,a\nred,many\n"), 2, encoding=encoding)
 
 
+def test_a_frame_with_a_text_where_the_model_has_numbers_is_refused_by_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
+    model = ub.datasets.trig(S=5, rng=0)[1].changed(input_names=encoding.input_names, encoding=encoding)
+    assert model(pandas.DataFrame({"a": [1.0], "kind": ["blue"]})).shape == (1, 2)
+    with pytest.raises(DataError, match=r"X\['a'\] must be an array of real numbers.*encode texts"):
+        model(pandas.DataFrame({"a": ["x", 1.0], "kind": ["red", "blue"]}))
+
+
 def test_models_know_their_columns_in_files_and_data_frames() -> None:
     pandas = pytest.importorskip("pandas")
     problem, _ = ub.datasets.random_system(2, 3, 1, 50, rng=0)
