@@ -129,6 +129,16 @@ def test_texts_among_numbers_are_counted() -> None:
     assert read_problem(table(f"a,y\n{rows}x7,1\nodd,2\n"), outputs="y", missing="drop").problem.S == 20
 
 
+@pytest.mark.parametrize("large", ['"1,234"', "\u22121.5", "5 kg", "7 %"])
+def test_numbers_that_are_written_otherwise_are_never_left_out(large: str) -> None:
+    """Neither their rows, which would be the large ones or those below zero, nor their column."""
+    rows = "".join(f"{k},{k * k}\n" for k in range(9))
+    for text in (f"a,y\n{rows}{large},1\n{large},2\n", f"a,b,y\n{large},1,2\n{large},2,3\n"):
+        for categories in (False, True):
+            with pytest.raises(FileError, match=r"column a .*: write"):
+                read_problem(table(text), outputs="y", missing="drop", categories=categories)
+
+
 def test_gaps_of_outputs_may_be_masked_beside_texts() -> None:
     samples = read_problem(table("a,kind,y\n1,x,2\n2,y,\n3,x,4\n"), outputs="y", missing="mask", categories=True)
     assert samples.problem.S == 3

@@ -87,6 +87,17 @@ def test_tables_of_many_hands_are_read(folder: Path, text: str | bytes) -> None:
         ("a;b\n1;1,234,567\n", 'has "1,234,567", which is not a finite number: write nothing between thousands'),
         ("a;b\n1;1,234\n2;2,345\n", "b holds texts (1,234, 2,345): write 1,234 as 1234 if the comma separates thousa"),
         ("a;b\n1;1.234,5\n2;2,3\n", "b holds texts (1.234,5, 2,3): write nothing between thousands, 1234567.8"),
+        ("a,b\n0,1\n1,2,3\n", "line 3, has 3 entries, and the first line has 2 names: repair or remove that line. Are"),
+        (
+            'a,b\n0,1\n"2,3\n4,5\n',
+            "has 1 entry, and the first line has 2 names: repair or remove that line. Is a",
+        ),
+        ("a,b\n5 %,1\n7 %,2\n", "holds texts (5 %, 7 %): write the numbers alone, without %"),
+        ("a,b\n1,$1.50\n2,$3\n", "b holds texts ($1.50, $3): write the numbers alone, without $"),
+        (
+            "a,b\n1,\u22121.5\n2,3\n3,4\n4,\u22122\n",
+            "2 cells of column b are no numbers (\u22121.5, \u22122; the first in row 1): write -",
+        ),
         ("a;b\n1;1'234\n2;12'345\n", "b holds texts (1'234, 12'345): write nothing between thousands"),
         ("a,b\n1,2\n3\n", "line 3, has 1 entry, and the first line has 2 names"),
         ("a,b\n1,2\n3,4,5\n", "line 3, has 3 entries"),

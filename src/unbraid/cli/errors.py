@@ -52,7 +52,7 @@ class SentenceGroup(click.Group):
         except ReaderGoneError:
             leave(CLOSED)
         except OSError as error:
-            what = f" {error.filename}" if error.filename else ""
+            what = f" {error.filename!s:.200}" if error.filename else ""
             fail(f"The system refused{what}: {why_refused(error)}.", WRONG_INPUT)
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -22,6 +22,8 @@ COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 """A number with a comma where others have a point."""
 THOUSANDS = re.compile(r"[-+]?\d{1,3}([,.'’ \u00a0\u2009\u202f])\d{3}((\1\d{3})*|(\1\d{3})*[.,]\d*)")
 """A number with a separator of thousands."""
+UNIT = re.compile(r"([€$£¥]?) ?[-+]?\d+\.?\d*([eE][-+]?\d+)? ?(%|(?<= )[^\d\s]\S*|(?<=\d)|(?<=\.))")
+"""A number with a unit: behind it, a percent sign or a word after a blank; or a currency before it."""
 CELL_BYTES = 100
 """Bytes that a cell may take while it is a text."""
 
@@ -104,7 +106,7 @@ class Cells:
 
 
 def number_cure(texts: Collection[str]) -> str:
-    """How to write texts that are numbers with commas or separators of thousands; nothing where some are neither.
+    """How to write texts that are numbers with commas, separators of thousands or a unit; else nothing.
 
     Examples
     --------
@@ -112,9 +114,16 @@ def number_cure(texts: Collection[str]) -> str:
     'write decimal points, not commas'
     >>> number_cure(["1,234,567"]), number_cure(["red"])
     ('write nothing between thousands, 1234567.8', '')
+    >>> number_cure(["1.5 %", "20 %"]), number_cure(["5 kg", "7 g"]), number_cure(["\u22121.5"])
+    ('write the numbers alone, without %', '', 'write - for the minus sign')
     >>> number_cure(["1,234"])
     'write 1,234 as 1234 if the comma separates thousands, as 1.234 if it is a decimal comma'
     """
+    if texts and all(text.startswith("\u2212") and is_number(text[1:]) for text in texts):
+        return "write - for the minus sign"
+    units = {(match[1] + match[3]) if (match := UNIT.fullmatch(text)) else "" for text in texts}
+    if len(units) == 1 and "" not in units:
+        return f"write the numbers alone, without {clean_name(*units)}"
     if not texts or not all(COMMA.fullmatch(text) or THOUSANDS.fullmatch(text) for text in texts):
         return ""
     commas, thousands = (all(kind.fullmatch(text) for text in texts) for kind in (COMMA, THOUSANDS))

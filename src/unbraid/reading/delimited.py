@@ -135,9 +135,12 @@ class DelimitedTable(Table):
         """Refuse a row that has not as many entries as there are names."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
+            why = " Is a quote not closed?" if any("\n" in cell for cell in row) else ""
+            if self._header.separator == "," and len(row) > len(self.columns):
+                why = " Are there commas within numbers?"
             raise FileError(
                 f"{self.path}, line {line}, has {entries}, and {self._line_of_names()} has {names}: repair or remove "
-                f"that line."
+                f"that line.{why}"
             )
 
     def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:

@@ -133,12 +133,12 @@ def in_words(numbers: Sequence[Cells], wanted: Wanted) -> list[str]:
             cure = f"{ENCODE} to make indicators of it" if encodable else "leave it out"
             cure = "outputs, Jacobians and weights are numbers" if one.name not in inputs else cure
             problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {one.cure or cure}")
-        elif one.texts and wanted.missing != "drop":
+        elif one.texts and (wanted.missing != "drop" or one.cure):  # numbers after all are not left out
             cells = counted(len(one.texts), "cell")
             problems.append(
                 f"{cells} of column {quoted_name(one.name)} {'is' if len(one.texts) == 1 else 'are'} no number"
-                f"{'' if len(one.texts) == 1 else 's'} ({one.examples()}; the first in row {where}): repair them, or "
-                f"{DROP} to leave such rows out"
+                f"{'' if len(one.texts) == 1 else 's'} ({one.examples()}; the first in row {where}): "
+                f"{one.cure or f'repair them, or {DROP} to leave such rows out'}"
             )
         if one.is_infinite.any() and wanted.missing != "drop":
             problems.append(

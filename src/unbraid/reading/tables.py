@@ -71,7 +71,7 @@ def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
     if twice:
         raise FileError(f"{table.path} has {counted(2, 'column')} or more named {quoted_name(twice[0])}: rename them.")
     if not left:
-        raise FileError(f"{table.path} has no column beside {name_list(map(quoted_name, named), len(named))}.")
+        raise FileError(f"{table.path} has no inputs beside {name_list(map(quoted_name, named), len(named))}.")
     return left
 
 
