@@ -215,7 +215,11 @@ def test_the_schema_of_a_parquet_table_is_made_once(tmp_path: Path, monkeypatch:
     asked: list[Any] = []
     pyarrow.parquet.write_table(pyarrow.table({f"x{k}": [1.0, 2.0, 4.0] for k in range(9)}), path)
     schema = pyarrow.parquet.ParquetFile.schema_arrow
-    counting = property(lambda file: asked.append(file) or schema.fget(file))
-    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "schema_arrow", counting)
+
+    def counting(file: Any) -> Any:
+        asked.append(file)
+        return schema.fget(file)
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "schema_arrow", property(counting))
     assert read_problem(path, outputs="x8").problem.m == 8
     assert len(asked) == 1

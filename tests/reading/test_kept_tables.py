@@ -115,6 +115,21 @@ def test_texts_become_indicators_on_request() -> None:
     assert samples.problem.take([0, 1]).encoding == samples.problem.encoding
 
 
+def test_a_number_among_texts_is_a_text_as_well() -> None:
+    """A shop that is called 12 among A1 and B7, as it is spelled; its row is not left out."""
+    rows = "".join(f"{k},{('A1', 'B7', '012')[k % 3]},{k % 4}\n" for k in range(30))
+    samples = read_problem(table(f"a,shop,y\n{rows}"), outputs="y", missing="drop", categories=True)
+    assert samples.problem.input_names == ("a", "shop=A1", "shop=B7")
+    assert samples.problem.S == 30
+    points = read_points("data.csv", 3, encoding=samples.problem.encoding)
+    np.testing.assert_array_equal(points.X, samples.problem.X)
+    assert not points.told
+    assert points.cells[1].written()[:3].tolist() == ["A1", "B7", "012"]
+    points = read_points(table("a,shop\n1,012\n2,012\n"), 3, encoding=samples.problem.encoding)
+    np.testing.assert_array_equal(points.X, [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    assert points.cells[1].written().tolist() == ["012", "012"]
+
+
 def test_a_text_column_that_is_named_is_refused_with_the_cure() -> None:
     with pytest.raises(FileError, match=r"column kind holds texts \(blue, green, red\): pass categories=True"):
         read_problem(table(KEPT), inputs="a,kind", outputs="y", missing="drop")

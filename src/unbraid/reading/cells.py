@@ -40,11 +40,14 @@ class Cells:
         (S,), NaN where a cell is a gap or a text.
     texts
         The cells that are texts, by their rows.
+    spelled
+        (S,), what is written in all cells; empty where they are numbers in the file as well.
     """
 
     name: str
     numbers: Array
     texts: Mapping[int, str]
+    spelled: Sequence[str] = ()
 
     @classmethod
     def of(cls, name: str, written: Sequence[str]) -> Cells:
@@ -52,7 +55,13 @@ class Cells:
         stripped = [one.strip() for one in written]
         parsed = {text: parse(text) for text in set(stripped)}
         numbers = np.array([parsed[text] for text in stripped], dtype=np.float64)  # NaN for None
-        return cls(name, numbers, {row: text for row, text in enumerate(stripped) if parsed[text] is None})
+        texts = {row: text for row, text in enumerate(stripped) if parsed[text] is None}
+        return cls(name, numbers, texts, stripped)
+
+    def as_texts(self) -> Cells:
+        """The same with numbers as texts, such as a shop's 12 among A1 and B7."""
+        numerals = {row: self.spelled[row] for row in map(int, np.flatnonzero(~self.is_gap)) if self.spelled}
+        return Cells(self.name, np.full(len(self.numbers), np.nan), {**numerals, **self.texts}, self.spelled)
 
     @cached_property
     def is_text(self) -> BoolArray:
@@ -95,8 +104,10 @@ class Cells:
         """The cells as they are written, (S,): numbers, NaN in gaps; where there are texts objects, None in gaps."""
         if not self.texts:
             return self.numbers
-        result = np.where(self.is_gap, None, self.numbers.astype(object))
-        result[list(self.texts)] = list(self.texts.values())
+        cells = (self.as_texts() if self.of_texts else self).texts
+        result: np.ndarray[tuple[int], np.dtype[Any]] = self.numbers.astype(object)
+        result[self.is_gap] = None
+        result[list(cells)] = list(cells.values())
         return result
 
     def examples(self) -> str:

@@ -63,6 +63,8 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     by_name = {one.name: one for one in cells}
     told: list[str] = []
     inputs = [by_name[name] for name in wanted.inputs]
+    if wanted.categories:
+        inputs = [one.as_texts() if one.of_texts and not one.cure else one for one in inputs]
     if wanted.open:
         inputs = leave_out(inputs, wanted, told)
     if not inputs:

@@ -116,13 +116,14 @@ def points_in_table(
     if plain:
         with suppress(CellError):  # cell by cell below
             return Points(table.read(x, callback), FIRST, taken, x)
-    cells = table.read_cells(x)
+    pairs = zip(encoding.columns, table.read_cells(x), strict=True)
+    cells = tuple(one if column.levels is None else one.as_texts() for column, one in pairs)
     parts, told = zip(*map(points_of, encoding.columns, cells), strict=True)
     X, told = np.hstack(parts), tuple(filter(None, told))
     if np.isnan(X).any(axis=1).all():
         why = name_list(told, len(told), between="; ") or "it has none"
         raise FileError(f"{table.path} has no row that can be predicted: {why}.")
-    return Points(X, FIRST, taken, x if plain else None, tuple(cells), told)
+    return Points(X, FIRST, taken, x if plain else None, cells, told)
 
 
 def own_columns(table: Table, encoding: Encoding) -> tuple[str, ...]:
@@ -141,7 +142,6 @@ def points_of(column: EncodedColumn, one: Cells) -> tuple[Array, str]:
     levels = column.levels
     usable = np.isfinite(one.numbers)
     if levels is not None:
-        usable[:] = False
         usable[[row for row, text in one.texts.items() if text in levels]] = True
     X = np.full((len(usable), len(column.input_names)), np.nan)
     X[usable] = in_numbers(column, one, usable)
