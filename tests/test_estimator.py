@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,8 +27,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbraid as ub
+from unbraid.dynamics.models.base import SimulationStatus
 from unbraid.estimator import DecouplingRegressor, basis_of, in_fixed_order
 from unbraid.kernels.arrays import Array
+from unbraid.results.outcome import EventKind, Status
 
 PROBLEM, TRUTH = ub.datasets.trig(S=60, rng=0)
 X, Y, J = PROBLEM.X, np.array(PROBLEM.F), np.array(PROBLEM.J)
@@ -219,10 +224,36 @@ def test_clone_copy_and_pickle() -> None:
     regressor = small(basis=ub.SmoothingSpline(), constraint=[ub.Convex(), None], method=ub.methods.default())
     assert clone(regressor).get_params() == regressor.get_params()
     regressor.fit(X, Y, jac=J)
-    for again in (pickle.loads(pickle.dumps(regressor)), copy.deepcopy(regressor)):
-        np.testing.assert_array_equal(again.predict(X), regressor.predict(X))
-        np.testing.assert_array_equal(again.jacobian(X), regressor.jacobian(X))
-        assert repr(again.fit_) == repr(regressor.fit_)
+    kept = io.BytesIO()
+    joblib.dump(regressor, kept)
+    dumped = [pickle.dumps(regressor), cloudpickle.dumps(regressor)]
+    for again in (*map(pickle.loads, dumped), joblib.load(kept), copy.deepcopy(regressor)):
+        check_same(again, regressor)
+
+
+def check_same(again: DecouplingRegressor, regressor: DecouplingRegressor) -> None:
+    """One that came back predicts what it did before, to the last bit, and knows as much of its fit."""
+    np.testing.assert_array_equal(again.predict(X, return_std=True), regressor.predict(X, return_std=True))
+    np.testing.assert_array_equal(again.jacobian(X), regressor.jacobian(X))
+    assert repr(again.fit_) == repr(regressor.fit_)
+
+
+def test_skops_brings_it_back() -> None:
+    skops = pytest.importorskip("skops.io")
+    regressor = small(basis=ub.SmoothingSpline(), method=ub.methods.default(), keep_samples=True).fit(X, Y, jac=J)
+    dumped = skops.dumps(regressor)
+    types = skops.get_untrusted_types(data=dumped)
+    assert all(name.startswith("unbraid.") for name in types)
+    check_same(skops.loads(dumped, trusted=types), regressor)
+
+
+def test_members_of_enumerations_are_made_by_their_class_of_their_value() -> None:
+    """What skops asks of them; without it it calls `Enum.__new__` with nothing."""
+    for member in (*Status, *EventKind, *SimulationStatus):
+        kind, arguments = member.__reduce__()
+        assert kind is type(member)
+        assert kind(*arguments) is member
+        assert all(copy.deepcopy(one) is member for one in (member, pickle.loads(pickle.dumps(member))))
 
 
 def test_grid_search_over_rank_and_df_splits_jacobians_and_weights() -> None:

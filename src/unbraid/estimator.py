@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
@@ -12,11 +13,11 @@ import numpy.typing as npt
 
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
-from unbraid.data.checks import check_finite, numbers
+from unbraid.data.checks import check_finite, is_frame, numbers, real_array
 from unbraid.data.looking.neighbours import CONTRADICTION
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import DataError, MissingDependencyError, check_whole, install_hint
+from unbraid.errors import DataError, MissingDependencyError, check_whole, install_hint, shown
 from unbraid.fitting.request import Continuing
 from unbraid.inference.importance.marginals import Marginals
 from unbraid.inference.importance.result import overall_importance
@@ -179,6 +180,8 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight
             (S,), how much each sample counts, or None: all the same.
         """
+        for name, given in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+            check_numbers(name, given)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         values = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
         jacobians = None if jac is None else as_jacobians(jac, values, X)
@@ -297,6 +300,7 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)
+        check_numbers("X", X)
         points: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return points
 
@@ -304,6 +308,27 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def check_numbers(name: str, given: Any) -> None:
+    """Refuse what holds no finite numbers, in a sentence that names the argument and, of a data frame, the column.
+
+    scikit-learn refuses the rest: shapes, names of features, and what its own checks expect in its own words.
+    """
+    own_words = isinstance(given, np.ndarray) and (
+        given.size == 0
+        or given.dtype.kind == "c"
+        or (given.dtype.kind == "O" and any(isinstance(entry, dict) for entry in given.flat))
+    )
+    if own_words or (given is None and name != "X") or (isinstance(given, Real) and name == "sample_weight"):
+        return
+    array = real_array(name, given)
+    if is_frame(given):
+        if hasattr(given, "sparse"):
+            raise DataError(f"{name} has sparse columns: pass {name}.sparse.to_dense().")
+        for label, column in zip(given.columns, array.T, strict=True):
+            check_finite(f"{name}[{shown(label)}]", column)
+    check_finite(name, array)
 
 
 def as_jacobians(jac: npt.ArrayLike, y: Array, X: Array) -> Array:

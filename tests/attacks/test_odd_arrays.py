@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,32 @@ import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from sklearn.base import clone
 
 import unbraid as ub
 
 X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
 DAYS = pd.date_range("2024-01-01", periods=20)
 ODD: dict[str, tuple[Callable[[], Any], str]] = {
-    "nullable with a gap": (lambda: pd.DataFrame({"a": pd.array([1, None] * 10, "Int64"), "b": X[:, 1]}), "NAType"),
+    "nullable with a gap": (lambda: pd.DataFrame({"a": pd.array([1, None] * 10, "Int64"), "b": X[:, 1]}), "NaN|shape"),
     "dates": (lambda: pd.DataFrame({"t": DAYS}), "seconds since the first"),
-    "dates among numbers": (lambda: pd.DataFrame({"t": DAYS, "b": X[:, 1]}), "Timestamp"),
+    "dates among numbers": (lambda: pd.DataFrame({"t": DAYS, "b": X[:, 1]}), r"t'\] .*seconds since the first"),
+    "dates with a zone": (lambda: pd.DataFrame({"t": DAYS.tz_localize("UTC")}), r"t'\] .*seconds since the first"),
+    "durations": (lambda: pd.DataFrame({"t": DAYS - DAYS[0], "b": X[:, 1]}), r"t'\] .*seconds since the first"),
+    "text in a frame": (lambda: pd.DataFrame({"a": X[:, 0], "b": ["x", "y"] * 10}), r"b'\] .*encode texts as numbers"),
+    "categories": (lambda: pd.DataFrame({"b": pd.Categorical(["x", "y"] * 10)}), r"b'\] .*encode texts as numbers"),
+    "mixed": (lambda: pd.DataFrame({"a": X[:, 0], "b": ["x", 1] * 10}), r"b'\] .*encode texts as numbers"),
+    "complex in a frame": (lambda: pd.DataFrame({"a": X[:, 0], "b": X[:, 1] + 1j}), r"b'\] must be real"),
+    "columns of one name": (lambda: pd.DataFrame(X, columns=["a", "a"]), "has 2 columns named 'a': rename them"),
+    "no rows": (lambda: pd.DataFrame({"a": []}), "empty"),
+    "text in polars": (lambda: pl.DataFrame({"a": X[:, 0], "b": ["x", "y"] * 10}), r"b'\] .*encode texts as numbers"),
+    "structs of polars": (lambda: pl.DataFrame({"a": [{"q": 1}] * 20}), r"a'\] must hold one number"),
     "a lazy frame": (lambda: pl.DataFrame({"a": X[:, 0]}).lazy(), r"collect\(\)"),
-    "dates of polars": (lambda: pl.DataFrame({"t": [date(2024, 1, 1)] * 20}), "seconds since the first|objects"),
+    "dates of polars": (lambda: pl.DataFrame({"t": [date(2024, 1, 1)] * 20}), r"t'\] .*seconds since the first"),
+    "durations of polars": (
+        lambda: pl.DataFrame({"a": X[:, 0], "t": [timedelta(k) for k in range(20)]}),
+        r"t'\] .*seconds since the first",
+    ),
     "gradients": (lambda: torch.tensor(X, requires_grad=True), "requiring gradients.*detach"),
     "bfloat16": (lambda: torch.tensor(X).to(torch.bfloat16), "bfloat16.*float64"),
     "a sparse tensor": (lambda: torch.tensor(X).to_sparse(), "to_dense"),
@@ -49,9 +64,24 @@ ODD: dict[str, tuple[Callable[[], Any], str]] = {
 def test_odd_arrays_are_refused_by_name_with_a_cure(kind: str, argument: str) -> None:
     make, said = ODD[kind]
     given = {"X": X, "F": X, argument: make()}
-    with pytest.raises(ub.UnbraidError, match=f"(?s){argument} .*({said})") as refused:
+    with pytest.raises(ub.UnbraidError, match=f"(?s)^{argument}[ [].*({said})") as refused:
         ub.Problem(**given)
     assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_regressor_refuses_them_by_name_with_the_same_cure(kind: str) -> None:
+    make, said = ODD[kind]
+    sklearn = "0 sample|Complex data"  # which it has words of its own for, and checks them
+    fitted = ub.DecouplingRegressor(rank=1, starts=1, df=4).fit(X, X)
+    for argument, use in (
+        ("X", lambda: clone(fitted).fit(make(), X)),
+        ("y", lambda: clone(fitted).fit(X, make())),
+        ("X", lambda: fitted.predict(make())),
+    ):
+        with pytest.raises(ValueError, match=f"(?s)^{argument}[ [].*({said})|{sklearn}") as refused:
+            use()
+        assert isinstance(refused.value, ub.UnbraidError) or kind in ("complex", "nothing")
 
 
 @pytest.mark.parametrize(

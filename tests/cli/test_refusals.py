@@ -35,7 +35,27 @@ from command_lines import files, fit, refusal, run
         ("fit data.npz --rank 3 -o data.npz", "also an input"),
         ("fit data.npz --rank 3 -o none/q.npz", "its folder does not exist"),
         ("fit data.npz --rank 3 -o .", "it is a folder"),
+        *(
+            (f"{line}none/", "none/ cannot be written: it is a folder, so add a file name.")
+            for line in (
+                "fit data.npz --rank 3 -o ",
+                "fit data.npz --rank 3 -o q.npz --report ",
+                "fit data.npz --rank 3 -o q.npz --checkpoint ",
+                "predict data.npz points.npz -o ",
+                "report data.npz data.npz -o ",
+                "export data.npz -o ",
+                "formulas data.npz -o ",
+                "identify data.npz -o ",
+                "simulate data.npz data.npz -o ",
+                "demo -o ",
+            )
+        ),
         ("predict data.npz points.npz -o q.npz", "not an unbraid model: it holds the arrays X, F, J"),
+        (f"fit {'x' * 5000} --rank 3 -o q.npz", "file name too long"),
+        ("fit one.csv --outputs y --rank 1 -o q.npz", "1 sample is too few for BSpline"),
+        ("fit one.csv --outputs a,b,y --rank 1 -o q.npz", "one.csv has no inputs beside a, b, y."),
+        ("fit tiny.csv --outputs y --rank 1 -o q.npz", "use other units"),
+        ("fit huge.csv --outputs y --rank 1 -o q.npz", "use other units"),
         ("predict none.npz points.npz -o q.npz", "none.npz does not exist."),
         ("inspect none.npz", "none.npz does not exist."),
         ("inspect points.npz", "not an unbraid model: it holds the array X"),
@@ -49,6 +69,10 @@ from command_lines import files, fit, refusal, run
     ],
 )
 def test_misuse_is_one_sentence_and_leaves_no_file(folder: Path, arguments: str, said: str) -> None:
+    Path("one.csv").write_text("a,b,y\n1,2,3\n")
+    for name, power in (("tiny", "e-310"), ("huge", "e300")):
+        rows = "".join(f"{k % 7}.5{power},{k},{k}.5{power}\n" for k in range(40))
+        Path(f"{name}.csv").write_text(f"a,b,y\n{rows}")
     before = files(folder)
     assert said in refusal(run(arguments))
     assert files(folder) == before

@@ -119,7 +119,7 @@ def test_json_is_not_written(tmp_path: Path) -> None:
 def test_a_static_model_is_refused_with_who_reads_it(tmp_path: Path) -> None:
     for file in ("static.npz", "static.json"):
         a_model([ub.BSpline(6)]).save(tmp_path / file)
-        said = "holds a decoupled model of no dynamic system: read it with ub.DecoupledModel.load."
+        said = "of no dynamic system: read it with ub.DecoupledModel.load, or use `unbraid predict`."
         assert refusal(tmp_path / file).endswith(said)
         assert not is_dynamic(tmp_path / file)
 

@@ -260,6 +260,11 @@ def test_a_fit_that_will_not_fit_is_refused_before_it_starts(rank: int) -> None:
         ub.decouple(problem, rank, max_memory="10 kB", callback=never, rng=0)
 
 
+def test_a_rank_beyond_all_reason_is_told_to_be_lower() -> None:
+    with pytest.raises(MemoryPlanError, match=r"GB for products of branches, .*: lower the rank"):
+        plan(Sizes(S=60, n=1, m=2, rank=100_000, size=12)).check(10**10)
+
+
 def test_whole_numbers_may_be_written_as_floats() -> None:
     assert as_bytes(2e9) == 2_000_000_000
     with pytest.raises(ub.UnbraidError, match="number of bytes"):

@@ -207,10 +207,24 @@ def test_points_with_gaps_have_empty_cells(folder: Path) -> None:
     model = ub.DecoupledModel.load("model.npz")
     model.changed(input_names=["x1", "x2"]).save("named.npz")
     Path("gaps.csv").write_text("x1,x2\n0.5,\n0.5,0.25\n")
-    result = run("predict", "named.npz", "gaps.csv", "-o", "v.csv")
-    assert "1 of 2 points has gaps" in result.stdout
-    assert Path("v.csv").read_text().splitlines()[1] == "0.5,,,"
+    for given in (["named.npz"], ["model.npz", "--inputs", "x1,x2"]):
+        result = run("predict", *given, "gaps.csv", "-o", "v.csv")
+        told = "Note: 1 of 2 points cannot be predicted and is left empty (NaN in arrays): column x2 has 1 gap.\n"
+        assert result.stderr == told
+        assert Path("v.csv").read_text().splitlines()[1] == "0.5,,,"
     assert run("predict", "named.npz", "gaps.csv", "-o", "v.parquet").exit_code == 0
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+def test_rows_of_arrays_that_cannot_be_predicted_keep_their_place(folder: Path, strange: float) -> None:
+    X = arrays()["X"].copy()
+    X[[0, 3], [1, 0]] = strange
+    np.savez("some.npz", X=X)
+    result = run("predict", "model.npz", "some.npz", "-o", "v.npz")
+    assert "2 of 40 points cannot be predicted" in result.stderr
+    whole = ub.DecoupledModel.load("model.npz")(arrays()["X"])
+    whole[[0, 3]] = np.nan
+    np.testing.assert_array_equal(np.load("v.npz")["F"], whole)
 
 
 def test_jacobians_may_be_left_out_of_a_document(folder: Path) -> None:

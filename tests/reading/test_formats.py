@@ -7,6 +7,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow.parquet
 import pytest
 import scipy.io
 from hypothesis import given
@@ -206,3 +207,19 @@ def test_reading_is_told_to_its_end(tmp_path: Path, name: str, write: Writer, mo
     assert {one.phase for one in seen} == {"read"}
     assert [one.done for one in seen] == sorted({one.done for one in seen})
     assert seen[-1].total - seen[-1].done in (0, 1), "lines are counted by their ends, and the last may have none"
+
+
+def test_the_schema_of_a_parquet_table_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as the table is wide, so that once a column would be quadratic."""
+    path = tmp_path / "data.parquet"
+    asked: list[Any] = []
+    pyarrow.parquet.write_table(pyarrow.table({f"x{k}": [1.0, 2.0, 4.0] for k in range(9)}), path)
+    schema = pyarrow.parquet.ParquetFile.schema_arrow
+
+    def counting(file: Any) -> Any:
+        asked.append(file)
+        return schema.fget(file)
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "schema_arrow", property(counting))
+    assert read_problem(path, outputs="x8").problem.m == 8
+    assert len(asked) == 1

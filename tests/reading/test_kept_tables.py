@@ -78,6 +78,28 @@ def test_everything_in_the_way_is_told_at_once() -> None:
     assert "(add --categories to encode id, kind, remark)" in code.stderr
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_takes_the_table_that_fit_took_and_gives_its_own_columns_back(suffix: str) -> None:
+    """What `--missing drop` left out keeps its place, empty: gaps, texts among numbers, infinite ones, lone levels."""
+    lines = kept_rows().splitlines()
+    lines[3], lines[5], lines[8], lines[9] = "0.1,,0.2,1", "x7,red,0.3,1", "inf,red,0,1", "1,=odd,,2"
+    lines[12] = "1,red,1,"  # which has all inputs
+    table("\n".join(lines) + "\n")
+    assert run("fit data.csv --outputs y --missing drop --categories --rank 1 --starts 2 -o m.npz").exit_code == 0
+    done = run(f"predict m.npz data.csv -o p{suffix}")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith(
+        "Note: 4 of 120 points cannot be predicted and are left empty (NaN in arrays): column a"
+    )
+    assert "inputs a, kind, b, output y" in done.stdout
+    assert run(f"predict m.npz p{suffix} -o again.csv").exit_code == 0  # and it reads back as it was
+    rows = [line.split(",") for line in Path("again.csv").read_text().splitlines()]
+    assert rows[0] == ["a", "kind", "b", "y"]
+    assert [k for k, row in enumerate(rows) if not row[3]] == [3, 5, 8, 9]
+    assert (rows[3][1:3], rows[5][0], rows[9][1]) == (["", "0.2"], "x7", "'=odd")
+    assert [row[1] for row in rows[13:]] == [line.split(",")[1] for line in lines[13:]]
+
+
 def test_rows_with_gaps_are_left_out_on_request() -> None:
     samples = read_problem(table(KEPT), outputs="y", missing="drop")
     np.testing.assert_array_equal(samples.problem.X, [[1.0, 2.0], [7.0, 8.0], [3.0, 1.0]])
@@ -93,6 +115,21 @@ def test_texts_become_indicators_on_request() -> None:
     assert samples.problem.take([0, 1]).encoding == samples.problem.encoding
 
 
+def test_a_number_among_texts_is_a_text_as_well() -> None:
+    """A shop that is called 12 among A1 and B7, as it is spelled; its row is not left out."""
+    rows = "".join(f"{k},{('A1', 'B7', '012')[k % 3]},{k % 4}\n" for k in range(30))
+    samples = read_problem(table(f"a,shop,y\n{rows}"), outputs="y", missing="drop", categories=True)
+    assert samples.problem.input_names == ("a", "shop=A1", "shop=B7")
+    assert samples.problem.S == 30
+    points = read_points("data.csv", 3, encoding=samples.problem.encoding)
+    np.testing.assert_array_equal(points.X, samples.problem.X)
+    assert not points.told
+    assert points.cells[1].written()[:3].tolist() == ["A1", "B7", "012"]
+    points = read_points(table("a,shop\n1,012\n2,012\n"), 3, encoding=samples.problem.encoding)
+    np.testing.assert_array_equal(points.X, [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    assert points.cells[1].written().tolist() == ["012", "012"]
+
+
 def test_a_text_column_that_is_named_is_refused_with_the_cure() -> None:
     with pytest.raises(FileError, match=r"column kind holds texts \(blue, green, red\): pass categories=True"):
         read_problem(table(KEPT), inputs="a,kind", outputs="y", missing="drop")
@@ -105,6 +142,16 @@ def test_texts_among_numbers_are_counted() -> None:
     with pytest.raises(FileError, match=r"2 cells of column a are no numbers \(odd, x7; the first in row 21\): repair"):
         read_problem(table(f"a,y\n{rows}x7,1\nodd,2\n"), outputs="y")
     assert read_problem(table(f"a,y\n{rows}x7,1\nodd,2\n"), outputs="y", missing="drop").problem.S == 20
+
+
+@pytest.mark.parametrize("large", ['"1,234"', "\u22121.5", "5 kg", "7 %"])
+def test_numbers_that_are_written_otherwise_are_never_left_out(large: str) -> None:
+    """Neither their rows, which would be the large ones or those below zero, nor their column."""
+    rows = "".join(f"{k},{k * k}\n" for k in range(9))
+    for text in (f"a,y\n{rows}{large},1\n{large},2\n", f"a,b,y\n{large},1,2\n{large},2,3\n"):
+        for categories in (False, True):
+            with pytest.raises(FileError, match=r"column a .*: write"):
+                read_problem(table(text), outputs="y", missing="drop", categories=categories)
 
 
 def test_gaps_of_outputs_may_be_masked_beside_texts() -> None:
@@ -175,16 +222,30 @@ def test_a_report_finds_the_columns_that_the_model_knows() -> None:
     assert "says pink, which the model does not know" in run("report m.npz more.csv -o r.html").stderr
 
 
-def test_predict_keeps_rows_with_gaps_and_refuses_what_the_model_does_not_know() -> None:
+def test_predict_keeps_rows_that_it_cannot_predict_and_refuses_where_that_is_all() -> None:
     encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
-    points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\n"), 2, encoding=encoding)
-    np.testing.assert_array_equal(points.X, [[1.0, 0.0], [2.0, np.nan], [np.nan, 1.0], [4.0, 1.0]])
+    points = read_points(table("kind,a\nred,1\n,2\nblue,\nblue,4\npink,5\n7,x\n"), 2, encoding=encoding)
+    known = [[1.0, 0.0], [2.0, np.nan], [np.nan, 1.0], [4.0, 1.0], [5.0, np.nan], [np.nan, np.nan]]
+    np.testing.assert_array_equal(points.X, known)
+    assert points.told == (
+        "column a has 1 gap; column a holds what is no finite number, x (the first in row 6)",
+        "column kind has 1 gap; column kind says pink, 7 (the first in row 5), and the model knows red, blue",
+    )
     with pytest.raises(FileError, match=r"kind says green \(the first in row 1\), and the model knows red, blue"):
         read_points(table("kind,a\ngreen,1\n"), 2, encoding=encoding)
     with pytest.raises(FileError, match=r"lacks 1 column that the model needs, kind: it holds the columns a, b"):
         read_points(table("a,b\n1,2\n"), 2, encoding=encoding)
-    with pytest.raises(FileError, match=r"column a holds what is no finite number \(many\)"):
+    with pytest.raises(FileError, match=r"no row that can be predicted: column a holds what is no finite number, many"):
         read_points(table("kind,a\nred,many\n"), 2, encoding=encoding)
+
+
+def test_a_frame_with_a_text_where_the_model_has_numbers_is_refused_by_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    encoding = Encoding((EncodedColumn("a"), EncodedColumn("kind", ("red", "blue"))))
+    model = ub.datasets.trig(S=5, rng=0)[1].changed(input_names=encoding.input_names, encoding=encoding)
+    assert model(pandas.DataFrame({"a": [1.0], "kind": ["blue"]})).shape == (1, 2)
+    with pytest.raises(DataError, match=r"X\['a'\] must be an array of real numbers.*encode texts"):
+        model(pandas.DataFrame({"a": ["x", 1.0], "kind": ["red", "blue"]}))
 
 
 def test_models_know_their_columns_in_files_and_data_frames() -> None:
@@ -232,6 +293,18 @@ def test_a_model_file_with_strange_names_is_damaged(key: str) -> None:
     np.savez("n.npz", **{**arrays, "metadata": np.array(json.dumps(metadata))})
     with pytest.raises(ModelFileError, match="is not a usable unbraid model: its"):
         ub.DecoupledModel.load("n.npz")
+
+
+def test_what_is_the_matter_with_many_columns_is_told_of_the_first_of_them() -> None:
+    names, rows = [f"x{k}" for k in range(500)], [",".join(["red"] * 500), ",".join(["blue"] * 500)]
+    table(f"{','.join(names)},y\n{rows[0]},1\n{rows[1]},2\n")
+    with pytest.raises(FileError, match=r"x7 holds texts .* and 492 more") as caught:
+        read_problem("data.csv", inputs="x*", outputs="y")
+    assert len(str(caught.value)) < 1000
+    table(f"{','.join(names)},y\n" + "".join(f"{k}{',1' * 499},{k * k}\n" for k in range(9)))
+    done = run("look data.csv --outputs y")
+    assert "x8 is 1 in all samples" in done.stdout
+    assert "491 more findings of this kind, constant: --json lists all." in done.stdout
 
 
 def test_look_is_a_command() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,7 @@ def test_tables_are_read_back_bit_by_bit(folder: Path, suffix: str, given: Predi
 @given(names=st.lists(st.text(max_size=6), min_size=5, max_size=5))
 @example(names=["#x", "a;b;c|d", 'he said "y"', "speed, rpm", "Kräfte [N]"])
 @example(names=["x", "x", "x_2", "x", ""])
+@example(names=["=1+1", "'=x", "@a", "-b", "+c"])
 def test_columns_have_the_names_of_inputs_and_outputs(folder: Path, suffix: str, names: list[str]) -> None:
     """Whatever they are: what would steer a terminal is replaced, and no two are the same."""
     path = folder / f"values{suffix}"
@@ -95,6 +97,9 @@ def test_columns_have_the_names_of_inputs_and_outputs(folder: Path, suffix: str,
     assert len(set(columns)) == 5
     plain = [name for name in names if name.isprintable() and names.count(name) == 1]
     assert set(plain) <= set(columns)
+    if suffix == ".csv":
+        header = next(csv.reader(path.read_text(encoding="utf-8").splitlines()), [])
+        assert not any(name.startswith(tuple("=+-@")) for name in header)
     if suffix == ".parquet":
         assert pyarrow.parquet.read_table(path).column_names == columns
     elif all(name.strip() and name == name.strip() for name in columns) and not all(map(str.isdecimal, columns)):

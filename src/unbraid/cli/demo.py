@@ -11,6 +11,7 @@ from unbraid.bases import BSpline
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options
+from unbraid.cli.options.data import OutputFile
 from unbraid.cli.output import error_columns, error_rows, fit_quality, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, say_report
 from unbraid.decouple import decouple
@@ -43,7 +44,7 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     default=Path("unbraid-demo/branches.png"),
     show_default=True,
     help="Where the picture goes: .png, .svg, .pdf or .jpg.",

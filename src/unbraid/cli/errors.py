@@ -48,11 +48,11 @@ class SentenceGroup(click.Group):
         except UnbraidError as error:
             fail(str(error), WRONG_INPUT)
         except MemoryError:
-            fail("There is not enough memory for this: use fewer samples or fewer starts.", WRONG_INPUT)
+            fail("There is not enough memory for this: use a lower rank, fewer samples or fewer starts.", WRONG_INPUT)
         except ReaderGoneError:
             leave(CLOSED)
         except OSError as error:
-            what = f" {error.filename}" if error.filename else ""
+            what = f" {error.filename!s:.200}" if error.filename else ""
             fail(f"The system refused{what}: {why_refused(error)}.", WRONG_INPUT)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -123,6 +123,7 @@ def imports_watched() -> Iterator[None]:
 
 
 IN_OPTIONS = {
+    r",? or raise max_memory where there is more": "",
     r"use Problem\.from_paper_layout(\(X, F, J\))?": "add --layout samples-last",
     r"add polish=True, whose .* do, or leave out the method": "leave out --method",
     r"give checkpoint another path": "give --checkpoint another name",

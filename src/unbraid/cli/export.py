@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from unbraid.cli.errors import file_is_there
-from unbraid.cli.options.data import check_apart
+from unbraid.cli.options.data import OutputFile, check_apart
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.dynamics import load
 from unbraid.export import ENDINGS
@@ -29,7 +29,7 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     required=True,
     help=f"The file; its ending says the language: {', '.join(ENDINGS)}.",
 )

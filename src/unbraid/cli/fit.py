@@ -16,7 +16,14 @@ from unbraid.cli.cells import scheduler_option, this_command
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
 from unbraid.cli.look import say_look
 from unbraid.cli.options.bases import basis_options, choose_basis
-from unbraid.cli.options.data import OUTPUT_ENDING, ask_for_outputs, check_output, named_files, sample_options
+from unbraid.cli.options.data import (
+    OUTPUT_ENDING,
+    OutputFile,
+    ask_for_outputs,
+    check_output,
+    named_files,
+    sample_options,
+)
 from unbraid.cli.output import (
     error_columns,
     error_rows,
@@ -134,11 +141,11 @@ Examples with tables, their columns by name, by pattern or from first to last:
     "--jobs", type=click.IntRange(min=1), help="Processes; all cores by default where that gains anything. Same model."
 )
 @scheduler_option("Spread the starts over the Dask cluster at this address; the model is the same.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=f"The model, {OUTPUT_ENDING}.")
+@click.option("-o", "--output", type=OutputFile(), required=True, help=f"The model, {OUTPUT_ENDING}.")
 @report_option
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help="A file for the work until now: killed, the same command goes on from there.",
 )
 @json_option

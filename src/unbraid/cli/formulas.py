@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from unbraid.cli.bars import progress_bar
-from unbraid.cli.options.data import check_apart, columns_of_model, named_files, sample_options
+from unbraid.cli.options.data import OutputFile, check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.output import json_option, print_table, say, say_document
 from unbraid.closed import BranchFormulas, Candidate, Formulas, formulas
 from unbraid.export import ENDINGS, export_model
@@ -33,7 +33,7 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help="Where the model with formulas goes: .npz, .json, or another ending of `unbraid export`.",
 )
 @json_option

@@ -13,6 +13,7 @@ from unbraid.data.checks import counted
 from unbraid.data.looking.look import Look
 from unbraid.reading.columns import Columns
 from unbraid.reading.problems import read_samples
+from unbraid.runtime.text import MOST_NAMES
 
 EXAMPLES = """\b
 Examples:
@@ -45,6 +46,12 @@ def command(data: Path, columns: Columns, as_json: bool) -> None:
 
 
 def say_look(look: Look) -> None:
-    """Print what is odd, a paragraph each."""
+    """Print what is odd, a paragraph each; of many findings of one kind the first, and how many more there are."""
+    found: dict[str, list[str]] = {}
     for one in look:
-        say(f"Look:   {in_options(str(one))}")
+        found.setdefault(one.kind, []).append(in_options(str(one)))
+    for kind, texts in found.items():
+        for text in texts[:MOST_NAMES]:
+            say(f"Look:   {text}")
+        if len(texts) > MOST_NAMES:
+            say(f"Look:   {counted(len(texts) - MOST_NAMES, 'more finding')} of this kind, {kind}: --json lists all.")

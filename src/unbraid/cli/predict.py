@@ -9,7 +9,14 @@ import numpy as np
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.errors import file_is_there, in_options
-from unbraid.cli.options.data import check_apart, layout_asked_for, layout_options, named_files, names_option
+from unbraid.cli.options.data import (
+    OutputFile,
+    check_apart,
+    layout_asked_for,
+    layout_options,
+    named_files,
+    names_option,
+)
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.kernels.arrays import Array, blocks
@@ -19,6 +26,7 @@ from unbraid.reading.predictions import WRITABLE, Predictions, with_jacobians, w
 from unbraid.results.model import DecoupledModel
 from unbraid.results.worth.fresh import beyond_training
 from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.text import name_list, printable
 
 EXAMPLES = """\b
 Examples:
@@ -42,7 +50,7 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help=f"What is predicted, in a file of just this name: {WRITABLE}, by its ending. With --json it may be left out, "
     "and F and J are printed.",
 )
@@ -67,8 +75,9 @@ def command(
     X is a file of any kind that `unbraid fit` reads, or a single array, X.npy. A table has the columns that MODEL was
     fitted to, in any order and among others; or --inputs names them.
 
-    Arrays are written as X is laid out. A table, .csv or .parquet, has a row a point: inputs, outputs, and with
-    --jacobians their derivatives.
+    Arrays are written as X is laid out. A table, .csv or .parquet, has a row a point: inputs as they were given,
+    outputs, and with --jacobians their derivatives. Rows with gaps, or with texts that MODEL does not know, keep their
+    place: what is predicted there is left empty, NaN in arrays.
     """
     slopes = jacobians is not False
     if output is not None:
@@ -82,11 +91,16 @@ def command(
         read = read_points(points, loaded.m, inputs, asked, callback, encoding=loaded.columns)
         X = read.X
         F, J = evaluate(loaded, X, slopes, callback)
-    predictions = Predictions(X, F, J, read.layout, loaded.input_names or read.names, loaded.output_names)
+    names = read.names or loaded.input_names, loaded.output_names
+    predictions = Predictions(X, F, J, read.layout, *names, cells=read.cells)
+    outside, gaps = int(np.count_nonzero(beyond_training(loaded, X))), int(np.isnan(X).any(axis=1).sum())
     if output is not None:
         written = write_predictions(output, predictions)
         file_is_there("prediction", output)
-    outside, gaps = int(np.count_nonzero(beyond_training(loaded, X))), int(np.isnan(X).any(axis=1).sum())
+    if read.told:
+        left = f"cannot be predicted and {'is' if gaps == 1 else 'are'} left empty (NaN in arrays)"
+        why = name_list(read.told, len(read.told), between="; ")
+        click.echo(printable(f"Note: {gaps} of {counted(len(X), 'point')} {left}: {why}."), err=True)
     if as_json:
         sizes = {"points": len(X), "inputs": loaded.m, "outputs": loaded.n}
         values = predictions.arrays() if output is None else {}
@@ -94,9 +108,6 @@ def command(
         return
     say(f"Read {counted(len(X), 'point')}, {in_options(read.taken)}.")
     say(f"Wrote {written} to {output}.")
-    if gaps:
-        have = "has gaps: its prediction is" if gaps == 1 else "have gaps: their predictions are"
-        say(f"{gaps} of {len(X)} points {have} NaN.")
     if outside:
         say(f"{outside} of {len(X)} points lie outside the training range of a branch, which is continued there.")
 

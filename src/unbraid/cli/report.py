@@ -10,7 +10,7 @@ import click
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.cells import this_command
 from unbraid.cli.errors import file_is_there, in_options
-from unbraid.cli.options.data import check_apart, columns_of_model, named_files, sample_options
+from unbraid.cli.options.data import OutputFile, check_apart, columns_of_model, named_files, sample_options
 from unbraid.cli.output import error_rows, json_option, print_table, say, say_document
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
@@ -34,7 +34,7 @@ def report_option(function: click.decorators.FC) -> click.decorators.FC:
     return click.option(
         "--report",
         "report_path",
-        type=click.Path(path_type=Path),
+        type=OutputFile(),
         help="Write a page about the fit there as well (.html).",
     )(function)
 
@@ -60,7 +60,7 @@ def say_report(page: Path | None) -> None:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
 @sample_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the page goes (.html).")
+@click.option("-o", "--output", type=OutputFile(), required=True, help="Where the page goes (.html).")
 @json_option
 def command(
     model: Path,

@@ -76,7 +76,40 @@ def real_array(name: str, given: Any) -> Any:
             f'{name}.filled(np.nan) and missing="mask", or remove those samples.'
         )
     if cure := next((cure for needed, cure in CURES.items() if hasattr(given, needed)), None):
-        raise DataError(f"{name} must be an array of numbers, got a {type(given).__name__}: pass {cure.format(name)}.")
+        kind = ("sparse " if cure.endswith(".toarray()") else "") + type(given).__name__
+        raise DataError(f"{name} must be an array of numbers, got a {kind}: pass {cure.format(name)}.")
+    if is_frame(given):
+        return frame_array(name, given)
+    return as_real(name, given)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether something is a data frame, of pandas or polars."""
+    return hasattr(given, "columns") and (hasattr(given, "iloc") or hasattr(given, "to_series"))
+
+
+def frame_array(name: str, frame: Any) -> Any:
+    """A data frame as an array of real numbers; what is wrong with a column is said of that column, by its name."""
+    labels = list(frame.columns)
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise DataError(f"{name} has {labels.count(twice)} columns named {shown(twice)}: rename them.")
+    array = np.asarray(frame)
+    if array.size and array.dtype.kind in "fiub" and hasattr(frame, "iloc"):
+        return array
+    if array.size:  # column by column: of a frame of polars np.asarray makes numbers of dates
+        columns = [frame.iloc[:, k] if hasattr(frame, "iloc") else frame.to_series(k) for k in range(len(labels))]
+        named = [(f"{name}[{shown(label)}]", column) for label, column in zip(labels, columns, strict=True)]
+        parts = [as_real(label, column) for label, column in named]
+        nested = next((label for (label, _), part in zip(named, parts, strict=True) if part.ndim > 1), None)
+        if nested is not None:
+            raise DataError(f"{nested} must hold one number a row, and holds several: make columns of them.")
+        array = np.column_stack(parts)
+    return as_real(name, array)
+
+
+def as_real(name: str, given: Any) -> Any:
+    """The given thing, no frame, as an array of real numbers."""
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError, NotImplementedError, OverflowError) as error:
@@ -97,6 +130,9 @@ CURES = {"sink_parquet": "{0}.collect().to_numpy()", "tocsr": "{0}.toarray()", "
 """What frames that are not computed yet, and sparse arrays, have, by which they are known, and how numbers are got."""
 
 
+TIMES = "turn times into numbers first, such as seconds since the first of them"
+
+
 def tensor_kind(tensor: Any) -> str:
     """What is unusual about a tensor of torch."""
     kind = f"of {getattr(tensor, 'dtype', 'an unknown type')} on {getattr(tensor, 'device', 'an unknown device')}"
@@ -108,12 +144,10 @@ def check_kind(name: str, array: Any) -> None:
     if array.dtype.kind == "c":
         raise DataError(f"{name} must be real, got {array.dtype}: pass {name}.real if the imaginary part is zero.")
     if array.dtype.kind in "mM":
-        raise DataError(
-            f"{name} must be an array of real numbers, got dtype {array.dtype}: turn times into numbers first, such as "
-            "seconds since the first of them."
-        )
+        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}: {TIMES}.")
     if array.dtype.kind not in "fiub":
-        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype!s:.100}.")
+        cure = ": encode texts as numbers first, or leave them out" if array.dtype.kind in "USTO" else ""
+        raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype!s:.100}{cure}.")
     if array.ndim == 0:
         raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
     if array.size == 0:
@@ -131,11 +165,13 @@ def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
         except (ValueError, TypeError):
             strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
     kind = type(strange).__name__
-    cure = (
-        f": replace what is missing by NaN, such as by {name}.to_numpy(float, na_value=np.nan)"
-        if kind == "NAType"
-        else ""
-    )
+    cure = ""
+    if kind == "NAType":
+        cure = f": replace what is missing by NaN, such as by {name}.to_numpy(float, na_value=np.nan)"
+    elif kind in ("Timestamp", "Timedelta", "datetime", "timedelta", "date"):
+        cure = f": {TIMES}"
+    elif isinstance(strange, str):
+        cure = ": encode texts as numbers first, or leave them out"
     raise DataError(f"{name} must be an array of real numbers, got Python objects, of type {kind} among others{cure}.")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from unbraid.data.checks import numbers
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array
 
@@ -50,7 +51,7 @@ class EncodedColumn:
     def numbers(self, given: Iterable[Any]) -> Array:
         """The inputs (S, k) of what a column of a data frame holds."""
         if self.levels is None:
-            return np.array(list(given), dtype=np.float64)[:, None]
+            return numbers(f"X[{self.name!r}]", list(given))[:, None]
         texts = [str(one) for one in given]
         unknown = self.unknown(texts)
         if unknown:
@@ -123,4 +124,6 @@ class Encoding:
 
 def is_labelled(given: Any) -> bool:
     """Whether something is a data frame, or a row of one, whose entries have names."""
+    if hasattr(given, "sink_parquet"):  # a LazyFrame of polars, which would have to find its columns out
+        return False
     return hasattr(given, "columns") or (hasattr(given, "index") and not callable(given.index))

@@ -10,7 +10,7 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import first_outputs, known_spread
+from unbraid.dynamics.models.initial import first_outputs, known_means, known_spread
 from unbraid.dynamics.record import Record, as_records, notes_on_periods
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fitting.request import seed_of

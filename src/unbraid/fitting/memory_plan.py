@@ -270,6 +270,7 @@ def of_search(sizes: Sizes) -> Iterator[Need]:
     if sizes.constrained:  # with a polish only half of the starts see the constraints
         copies = CONSTRAINED_COPIES * (-(-batch // 2) if sizes.polished else batch)
     yield Need("search", "normal equations of branches", 8 * copies * r * K * K, f"{fewer}, use a smaller basis")
+    yield Need("search", "products of branches", 8 * 2 * batch * r * r, fewer)
     if sizes.sweeps == "filtered":
         yield Need("search", "equations of all values", 8 * 4 * (r * S) ** 2, "give fewer samples")
         yield Need("search", "residuals of all Jacobians", 8 * 8 * 3 * S * n * m, "give fewer samples")

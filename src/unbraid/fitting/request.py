@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint, NonNegative, per_branch
+from unbraid.data.checks import counted
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, check_whole, shown
@@ -189,10 +190,11 @@ class Request:
                 "whose Gauss–Newton steps do, or leave out the method."
             )
         if basis.size > problem.S:
-            layout = " If X has its samples last, use Problem.from_paper_layout." if problem.m > problem.S else ""
+            turned = problem.m > problem.S and problem.input_names is None  # columns with names are no samples
+            layout = " If X has its samples last, use Problem.from_paper_layout." if turned else ""
             raise DataError(
-                f"{problem.S} samples are too few for {basis!r}, which has {basis.size} coefficients per branch: "
-                f"lower its size, or give at least {basis.size} samples.{layout}"
+                f"{counted(problem.S, 'sample is', 'samples are')} too few for {basis!r}, which has {basis.size} "
+                f"coefficients per branch: lower its size, or give at least {basis.size} samples.{layout}"
             )
         if problem.F is None and any(isinstance(one, NonNegative) for one in constraints):
             raise SettingError(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from unbraid.data.checks import check_finite, counted, numbers, samples_of
+import numpy as np
+
+from unbraid.data.checks import Flaws, counted, not_finite, numbers, refuse_not_finite, samples_of
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import Array, Shape
@@ -69,8 +71,12 @@ def points_in_arrays(source: ArraySource, columns: Columns, m: int) -> Points:
         raise DataError(f"X must be {wanted} for a model with m = {m} inputs, got shape {shape}.{hint}")
     X = numbers("X", source.read(name)).reshape(pair)
     X = X if taken == FIRST else X.T
-    check_finite("X", X)
-    return Points(X, taken, layout_words(taken, guessed=source.from_matlab and layout is None and len(fitting) == 2))
+    flaws = Flaws.among(X, not_finite)
+    if not np.isfinite(X).all(axis=1).any():
+        refuse_not_finite("X", flaws)
+    told = (f"X has {counted(flaws.count, 'entry', 'entries')} that are NaN or infinite",) if flaws.count else ()
+    words = layout_words(taken, guessed=source.from_matlab and layout is None and len(fitting) == 2)
+    return Points(np.where(np.isinf(X), np.nan, X) if told else X, taken, words, told=told)
 
 
 def find_arrays(source: ArraySource, columns: Columns) -> dict[str, str]:

@@ -75,35 +75,33 @@ def choose(table: Table, given: Sequence[str], option: str) -> tuple[str, ...]:
     if twice:
         raise FileError(f"{table.path}: `{option}` names the column {clean_name(twice[0])} twice: name it once.")
     for name in chosen:
-        if table.columns.count(name) > 1:
-            raise FileError(
-                f"{table.path} has {table.columns.count(name)} columns named {clean_name(name)}: rename them."
-            )
+        if table.times[name] > 1:
+            raise FileError(f"{table.path} has {table.times[name]} columns named {clean_name(name)}: rename them.")
     return chosen
 
 
 def split_list(table: Table, text: str) -> list[str]:
     """The names in a text: all of it where a column has that name, else what stands between commas."""
-    if text in table.columns:
+    if text in table.places:
         return [text]
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def match_columns(table: Table, part: str, option: str) -> Sequence[str]:
     """The columns that one name, pattern or range stands for."""
-    if part in table.columns:
+    if part in table.places:
         return [part]
     ends = [(part[:at], part[at + 1 :]) for at, letter in enumerate(part) if letter == ":"]  # names may have colons too
     for first, last in ends:
-        if first in table.columns and last in table.columns:
+        if first in table.places and last in table.places:
             return column_range(table, first, last, option)
     found = [name for name in table.columns if fnmatchcase(name, part)]
     if found:
         return found
     said = f"{clean_name(part)}, which `{option}` names"
     for first, last in ends:
-        if first in table.columns or last in table.columns:
-            absent, does = (last, "ends") if first in table.columns else (first, "begins")
+        if first in table.places or last in table.places:
+            absent, does = (last, "ends") if first in table.places else (first, "begins")
             said = f"{clean_name(absent) or '(no name)'}, with which the range {clean_name(part)} of `{option}` {does}"
     near = [clean_name(name) for name in get_close_matches(part, table.columns, 1)]
     meant = f" Did you mean {near[0]}?" if near else ""
@@ -112,7 +110,7 @@ def match_columns(table: Table, part: str, option: str) -> Sequence[str]:
 
 def column_range(table: Table, first: str, last: str, option: str) -> Sequence[str]:
     """The columns from `first` to `last`, as they stand in the file."""
-    found = table.columns[table.columns.index(first) : table.columns.index(last) + 1]
+    found = table.columns[table.places[first] : table.places[last] + 1]
     if not found:
         first, last = clean_name(first), clean_name(last)
         raise FileError(

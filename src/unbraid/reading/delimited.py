@@ -21,12 +21,12 @@ import numpy as np
 from unbraid.data.checks import counted
 from unbraid.errors import FileError
 from unbraid.kernels.arrays import Array
-from unbraid.reading.cells import CELL_BYTES, DECIMAL_COMMA, Cells
+from unbraid.reading.cells import CELL_BYTES, Cells, number_cure
 from unbraid.reading.header import BLANKS, RowReader, find_header, is_number, split_lines
 from unbraid.reading.sources import CellError, Gaps, Table
 from unbraid.runtime.memory import check_memory
 from unbraid.runtime.progress import Callback, Progress
-from unbraid.runtime.text import clean_name
+from unbraid.runtime.text import clean_name, unguarded
 
 LINES_AT_ONCE = 20_000
 """How many lines are read at a time."""
@@ -59,7 +59,7 @@ class DelimitedTable(Table):
 
     def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
         gaps = gaps or Gaps()
-        at = [self.columns.index(name) for name in columns]
+        at = [self.places[name] for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", 8 * most * len(at))
         table = np.empty((most, len(at)))
@@ -80,7 +80,7 @@ class DelimitedTable(Table):
         return table[:S]
 
     def read_cells(self, columns: Sequence[str]) -> list[Cells]:
-        at = [self.columns.index(name) for name in columns]
+        at = [self.places[name] for name in columns]
         most = count_lines(self.path)
         check_memory(f"Reading {counted(len(at), 'column')} of {self.path}", CELL_BYTES * most * len(at))
         written: list[list[str]] = [[] for _ in at]
@@ -88,7 +88,7 @@ class DelimitedTable(Table):
             line = sum(1 for _ in islice(lines, self._header.lines))
             for _, row in self._rows(split_lines(lines, self._header.separator), line):
                 for column, index in zip(written, at, strict=True):
-                    column.append(row[index])
+                    column.append(unguarded(row[index]))
         return [Cells.of(name, column) for name, column in zip(columns, written, strict=True)]
 
     def _fast(self, block: list[str], at: list[int], gaps: Gaps) -> Array | None:
@@ -135,9 +135,12 @@ class DelimitedTable(Table):
         """Refuse a row that has not as many entries as there are names."""
         if len(row) != len(self.columns):
             entries, names = counted(len(row), "entry", "entries"), counted(len(self.columns), "name")
+            why = " Is a quote not closed?" if any("\n" in cell for cell in row) else ""
+            if self._header.separator == "," and len(row) > len(self.columns):
+                why = " Are there commas within numbers?"
             raise FileError(
                 f"{self.path}, line {line}, has {entries}, and {self._line_of_names()} has {names}: repair or remove "
-                f"that line."
+                f"that line.{why}"
             )
 
     def _number(self, text: str, line: int, column: str, gaps: Gaps) -> float:
@@ -147,9 +150,9 @@ class DelimitedTable(Table):
         if math.isfinite(value) or (empty and column in gaps):
             return value
         said = f'has "{clean_name(text)}", which is not a finite number' if text else "is empty"
-        comma = " Write decimal points, not commas." if DECIMAL_COMMA.fullmatch(text) else ""
-        advice = gaps.advice(column, "line", empty)
-        raise CellError(f"{self.path}, line {line}, column {clean_name(column)}, {said}: {advice}{comma}")
+        cure = number_cure([text])
+        advice = f"{cure}." if cure else gaps.advice(column, "line", empty)
+        raise CellError(f"{self.path}, line {line}, column {clean_name(column)}, {said}: {advice}")
 
     def _line_of_names(self) -> str:
         """Which line of the file has the names, in words."""

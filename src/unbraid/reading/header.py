@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, tee
 from typing import Protocol, Self
 
+from unbraid.runtime.text import unguarded
+
 COMMENT = "#"
 SEPARATORS = ",;\t|"
 BLANKS = " "
@@ -110,7 +112,7 @@ def split_names(lines: Iterator[str], before: int) -> Header | None:
     if len(found[separator][0]) < 2:
         separator = BLANKS
     names, after = found[separator]
-    return Header(tuple(name.strip() for name in names), separator, after) if names else None
+    return Header(tuple(unguarded(name.strip()) for name in names), separator, after) if names else None
 
 
 def between_numbers(line: str, named: Header) -> str | None:

@@ -49,7 +49,8 @@ class ParquetTable(Table):
     def __init__(self, path: Path, file: pyarrow.parquet.ParquetFile) -> None:
         self.path = path
         self._file = file
-        self.columns = tuple(file.schema_arrow.names)
+        self._schema = file.schema_arrow  # which is made anew each time it is asked for
+        self.columns = tuple(self._schema.names)
 
     def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:
         for name in columns:
@@ -106,14 +107,14 @@ class ParquetTable(Table):
     def _check_type(self, name: str) -> None:
         """Refuse a column that does not hold numbers."""
         if not self._holds_numbers(name):
-            kind = self._file.schema_arrow.field(name).type
+            kind = self._schema.field(name).type
             raise CellError(f"{self.path}: column {clean_name(name)} must hold numbers, and its type is {kind!s:.40}.")
 
     def _holds_numbers(self, name: str) -> bool:
         """Whether a column holds numbers."""
         from pyarrow import types
 
-        kind, tests = self._file.schema_arrow.field(name).type, (types.is_floating, types.is_integer)
+        kind, tests = self._schema.field(name).type, (types.is_floating, types.is_integer)
         return any(test(kind) for test in (*tests, types.is_boolean, types.is_decimal))
 
     def _numbers(self, values: pyarrow.Array, name: str, before: int, gaps: Gaps) -> Array:

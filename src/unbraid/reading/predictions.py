@@ -13,19 +13,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.errors import FileError, SettingError
 from unbraid.kernels.arrays import Array, blocks
+from unbraid.reading.cells import Cells
 from unbraid.reading.layout import FIRST, LAST
 from unbraid.reading.sources import need
 from unbraid.reading.tables import list_columns
 from unbraid.runtime.files import StrPath, replacing
 from unbraid.runtime.npz import write_npz
-from unbraid.runtime.text import printable
+from unbraid.runtime.text import guarded, printable
 
 MATLAB_BYTES = 2**32 - 2**10
 """Bytes that the numbers of an array may take in a MATLAB file of version 5: with their header, less than 4 GiB."""
@@ -33,6 +34,8 @@ MATLAB_HEADER = b"MATLAB 5.0 MAT-file, written by unbraid".ljust(116)
 """In place of SciPy's, which has the time: the same predictions give the same bytes."""
 PLAIN_NAME = re.compile(r"[^\W\d][\w./() \[\]^*+-]*")
 """Names that need no quotes wherever a table is read."""
+Column = np.ndarray[tuple[int], np.dtype[Any]]
+"""Numbers, NaN where there are none; or objects, numbers and texts, None where there is nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Predictions:
         The m and n names of the columns of tables; None: x1, x2, … and y1, y2, ….
     letter
         What the array of values is called in files.
+    cells
+        The columns of inputs as the points' own table has them, where X does not hold all that is written there.
     """
 
     X: Array
@@ -62,6 +67,7 @@ class Predictions:
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
     letter: str = "F"
+    cells: Sequence[Cells] = ()
 
     def arrays(self) -> dict[str, Array]:
         """F, by its letter, and J where there is one, in the layout of the points."""
@@ -71,16 +77,17 @@ class Predictions:
     def columns(self) -> list[str]:
         """The names of a table's columns, all different: inputs, outputs, and derivatives such as dy1/dx2."""
         x = self.input_names or [f"x{k + 1}" for k in range(self.X.shape[1])]
+        own = [one.name for one in self.cells] or x
         y = self.output_names or [f"y{i + 1}" for i in range(self.F.shape[1])]
         slopes = [] if self.J is None else [f"d{output}/d{name}" for output in y for name in x]
-        return tell_apart([printable(name).replace("\n", "?") for name in (*x, *y, *slopes)])
+        return tell_apart([printable(name).replace("\n", "?") for name in (*own, *y, *slopes)])
 
-    def rows(self) -> Iterator[Array]:
-        """The rows of a table, some at a time."""
-        S = len(self.X)
-        parts = [self.X, self.F] + ([] if self.J is None else [self.J.reshape(S, -1)])
-        for part in blocks(S, sum(one.shape[1] for one in parts)):
-            yield np.hstack([one[part] for one in parts])
+    def rows(self) -> Iterator[list[Column]]:
+        """The columns of a table, some rows at a time."""
+        own: list[Column] = [one.written() for one in self.cells] or list(self.X.T)
+        columns = [*own, *self.F.T, *(() if self.J is None else self.J.reshape(len(self.J), -1).T)]
+        for part in blocks(len(self.X), len(columns)):
+            yield [one[part] for one in columns]
 
 
 @dataclass(frozen=True)
@@ -126,27 +133,44 @@ def write_matlab(file: BinaryIO, predictions: Predictions) -> None:
 
 
 def write_csv(file: BinaryIO, predictions: Predictions) -> None:
-    """One row a point, in the shortest digits that give each number back; where X has gaps, cells are empty."""
-    names = predictions.columns()
+    """One row a point, in the shortest digits that give each number back; where X has gaps, cells are empty.
+
+    No spreadsheet takes a text for a formula (`guarded`).
+    """
+    names = [guarded(name) for name in predictions.columns()]
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     plain = all(map(PLAIN_NAME.fullmatch, names))
     csv.writer(text, quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     writer = csv.writer(text, lineterminator="\n")
     for rows in predictions.rows():
-        cells = np.where(np.isnan(rows), "", rows.astype(object)) if np.isnan(rows).any() else rows
-        writer.writerows(cells.tolist())
+        writer.writerows(zip(*map(csv_cells, rows), strict=True))
     text.detach()
 
 
+def csv_cells(column: Column) -> list[Any]:
+    """What stands in a column of a .csv file."""
+    if column.dtype == object:
+        return ["" if one is None else guarded(one) if isinstance(one, str) else one for one in column.tolist()]
+    return np.where(np.isnan(column), "", column.astype(object)).tolist() if np.isnan(column).any() else column.tolist()
+
+
 def write_parquet(file: BinaryIO, predictions: Predictions) -> None:
-    """One row a point, a column of float64 for each input, output and derivative."""
+    """One row a point, a column of float64 for each input, output and derivative; of texts where there are any."""
     import pyarrow
     import pyarrow.parquet
 
-    schema = pyarrow.schema([(name, pyarrow.float64()) for name in predictions.columns()])
+    names, texts = predictions.columns(), [bool(one.texts) for one in predictions.cells]
+    texts += [False] * (len(names) - len(texts))
+    types = [pyarrow.string() if one else pyarrow.float64() for one in texts]
+    schema = pyarrow.schema(list(zip(names, types, strict=True)))
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
         for rows in predictions.rows():
-            writer.write_table(pyarrow.table([pyarrow.array(column) for column in rows.T.copy()], schema=schema))
+            columns = [
+                [None if cell is None else str(cell) for cell in one] if text else np.ascontiguousarray(one)
+                for one, text in zip(rows, texts, strict=True)
+            ]
+            arrays = [pyarrow.array(one, type=type_) for one, type_ in zip(columns, types, strict=True)]
+            writer.write_table(pyarrow.table(arrays, schema=schema))
 
 
 WRITERS = {
@@ -219,7 +243,7 @@ def describe_arrays(predictions: Predictions) -> str:
 
 def describe_table(predictions: Predictions) -> str:
     """How many rows were written, and of which columns."""
-    S, m = predictions.X.shape
+    S, m = len(predictions.X), len(predictions.cells) or predictions.X.shape[1]
     x, y, slopes = np.split(np.array(predictions.columns()), [m, m + predictions.F.shape[1]])
     parts = [list_columns("input", x.tolist()), list_columns("output", y.tolist())]
     parts += [f"Jacobians in {counted(len(slopes), 'column')}"] if len(slopes) else []
@@ -234,11 +258,11 @@ def tell_apart(names: Sequence[str]) -> list[str]:
     >>> tell_apart(["x1", "y1", "y1"])
     ['x1', 'y1', 'y1_2']
     """
-    taken: list[str] = []
+    taken: dict[str, None] = {}
     seen = set(names)
     for name in names:
         number, one = 2, name
         while one in taken or (one != name and one in seen):
             one, number = f"{name}_{number}", number + 1
-        taken.append(one)
-    return taken
+        taken[one] = None
+    return list(taken)

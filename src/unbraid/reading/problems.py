@@ -114,7 +114,7 @@ def open_source(path: StrPath, columns: Columns) -> Iterator[ArraySource | Table
                 raise FileError(f"{path} is a table, with one sample a row: leave out `layout`.")
             yield source
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {why_refused(error)}.") from error
+        raise FileError(f"{path!s:.200} cannot be read: {why_refused(error)}.") from error
 
 
 def several(given: Names) -> tuple[str, ...]:

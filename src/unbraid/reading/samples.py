@@ -8,6 +8,7 @@ from unbraid.data.checks import counted
 from unbraid.data.known import all_known
 from unbraid.data.problem import Problem
 from unbraid.kernels.arrays import Array
+from unbraid.reading.cells import Cells
 from unbraid.runtime.text import quoted_name
 
 
@@ -42,16 +43,22 @@ class Points:
     Attributes
     ----------
     X
-        (S, m), the points.
+        (S, m), the points, NaN where the file has no number that the model can use.
     layout
         Where samples stand in the file, "samples-first" or "samples-last".
     taken
         What was taken for what, in a few words.
     names
         Of the columns that are the inputs, or None.
+    cells
+        The columns as they are in the file, where X does not hold all that is written there.
+    told
+        Why some points cannot be predicted, a few words a column.
     """
 
     X: Array
     layout: str
     taken: str
     names: tuple[str, ...] | None = None
+    cells: tuple[Cells, ...] = ()
+    told: tuple[str, ...] = ()

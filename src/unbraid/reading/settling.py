@@ -63,13 +63,16 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     by_name = {one.name: one for one in cells}
     told: list[str] = []
     inputs = [by_name[name] for name in wanted.inputs]
+    if wanted.categories:
+        inputs = [one.as_texts() if one.of_texts and not one.cure else one for one in inputs]
     if wanted.open:
         inputs = leave_out(inputs, wanted, told)
     if not inputs:
         raise FileError(f"{path} has no column of numbers that could be an input: name them with `inputs`.")
     chosen = [*inputs, *(by_name[name] for name in wanted.others)]
-    texts = [one for one in inputs if one.of_texts and wanted.categories and not one.has_decimal_commas]
-    numbers = [one for one in chosen if not any(one is text for text in texts)]
+    texts = [one for one in inputs if one.of_texts and wanted.categories and not one.cure]
+    coded = {one.name for one in texts}
+    numbers = [one for one in chosen if one.name not in coded]
     problems = [*in_words(numbers, wanted), *strange_texts(texts)]
     keep = rows_to_keep(numbers, texts, wanted)
     gone = int(np.count_nonzero(~keep))
@@ -78,15 +81,20 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
     if not keep.any() and not problems:
         problems.append(f"no row is without gaps: {fullest(chosen)}")
     if problems:
-        raise FileError(f"{path} cannot be used as it is: {'; '.join([*problems, *told])}.")
+        said = name_list(problems, len(problems), between="; ")
+        raise FileError(f"{path} cannot be used as it is: {'; '.join([said, *told])}.")
     told += [f"{counted(gone, 'row')} with gaps left out"] if gone else []
     single = [one for one in texts if wanted.encoding is None and len(levels_in(one, keep)) < 2]
     if single:
         told.append(f"left out for saying the same in all rows that are left: {listed(single)}")
-        inputs, texts = ([one for one in some if not any(one is other for other in single)] for some in (inputs, texts))
+        alone = {one.name for one in single}
+        inputs, texts = ([one for one in some if one.name not in alone] for some in (inputs, texts))
         if not inputs:
             raise FileError(f"{path} has no input that varies in the rows that are left: give more rows.")
-    columns = tuple(encoded(one, texts, keep, wanted) for one in inputs)
+    told_by = {} if wanted.encoding is None else {column.name: column for column in wanted.encoding.columns}
+    columns = tuple(
+        encoded(one, told_by.get(one.name), keep) if one.name in coded else EncodedColumn(one.name) for one in inputs
+    )
     check_levels(path, [pair for pair in zip(columns, inputs, strict=True) if pair[0].levels], keep)
     told += [f"{quoted_name(one.name)} as indicators of {one.examples()}" for one in texts]
     X = np.hstack([in_numbers(column, one, keep) for column, one in zip(columns, inputs, strict=True)])
@@ -96,7 +104,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
 
 def count_strange(cells: Sequence[Cells], wanted: Wanted) -> int:
     """How many cells hold no finite number; of outputs that may have gaps, neither a gap."""
-    masked = wanted.gappy if wanted.missing == "mask" else ()
+    masked = set(wanted.gappy if wanted.missing == "mask" else ())
     strange = [~np.isfinite(one.numbers) & ~(one.is_gap & (one.name in masked)) for one in cells]
     return sum(int(np.count_nonzero(one)) for one in strange)
 
@@ -104,36 +112,35 @@ def count_strange(cells: Sequence[Cells], wanted: Wanted) -> int:
 def leave_out(inputs: Sequence[Cells], wanted: Wanted, told: list[str]) -> list[Cells]:
     """The columns that can be inputs, where none were named; what becomes of the others is told."""
     empty = [one for one in inputs if one.empty]
-    texts = [one for one in inputs if one.of_texts and not one.empty and not one.has_decimal_commas]
+    texts = [one for one in inputs if one.of_texts and not one.empty and not one.cure]
     encodable = [one for one in texts if 2 <= len(one.levels) <= MOST_LEVELS]
-    away = texts if not wanted.categories else [one for one in texts if not any(one is other for other in encodable)]
+    away = [one for one in texts if not (wanted.categories and 2 <= len(one.levels) <= MOST_LEVELS)]
     if away:
         advice = "" if wanted.categories or not encodable else f" ({ENCODE} to encode {listed(encodable)})"
         told.append(f"left out for being text: {listed(away)}{advice}")
     if empty:
         told.append(f"left out for being empty: {listed(empty)}")
-    gone = {id(one) for one in (*away, *empty)}
-    return [one for one in inputs if id(one) not in gone]
+    gone = {one.name for one in (*away, *empty)}
+    return [one for one in inputs if one.name not in gone]
 
 
 def in_words(numbers: Sequence[Cells], wanted: Wanted) -> list[str]:
     """What is wrong with columns that should hold numbers: texts in them, and infinite ones."""
-    problems = []
+    problems, inputs = [], set(wanted.inputs)
     for one in numbers:
         where = first_row(one.is_text)
         if one.of_texts:
             levels = len(one.levels)
-            encodable = one.name in wanted.inputs and 2 <= levels <= MOST_LEVELS
+            encodable = one.name in inputs and 2 <= levels <= MOST_LEVELS
             cure = f"{ENCODE} to make indicators of it" if encodable else "leave it out"
-            cure = "outputs, Jacobians and weights are numbers" if one.name not in wanted.inputs else cure
-            cure = "write decimal points, not commas" if one.has_decimal_commas else cure
-            problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {cure}")
-        elif one.texts and wanted.missing != "drop":
+            cure = "outputs, Jacobians and weights are numbers" if one.name not in inputs else cure
+            problems.append(f"column {quoted_name(one.name)} holds texts ({one.examples()}): {one.cure or cure}")
+        elif one.texts and (wanted.missing != "drop" or one.cure):  # numbers after all are not left out
             cells = counted(len(one.texts), "cell")
             problems.append(
                 f"{cells} of column {quoted_name(one.name)} {'is' if len(one.texts) == 1 else 'are'} no number"
-                f"{'' if len(one.texts) == 1 else 's'} ({one.examples()}; the first in row {where}): repair them, or "
-                f"{DROP} to leave such rows out"
+                f"{'' if len(one.texts) == 1 else 's'} ({one.examples()}; the first in row {where}): "
+                f"{one.cure or f'repair them, or {DROP} to leave such rows out'}"
             )
         if one.is_infinite.any() and wanted.missing != "drop":
             problems.append(
@@ -156,9 +163,9 @@ def strange_texts(texts: Sequence[Cells]) -> list[str]:
 def rows_to_keep(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> BoolArray:
     """Which rows have all that is needed, (S,): with "mask", outputs and Jacobians may be unknown."""
     keep = np.ones(len(numbers[0].numbers), dtype=bool)
+    masked = set(wanted.gappy if wanted.missing == "mask" else ())
     for one in numbers:
-        masked = wanted.missing == "mask" and one.name in wanted.gappy
-        keep &= ~one.is_infinite if masked else np.isfinite(one.numbers)
+        keep &= ~one.is_infinite if one.name in masked else np.isfinite(one.numbers)
     for one in texts:
         keep &= one.is_text
     return keep
@@ -166,15 +173,16 @@ def rows_to_keep(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wante
 
 def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> list[str]:
     """How many gaps there are, column by column, and what can be done about them; nothing where there are none."""
+    unknown = set(wanted.gappy)
     gappy = [one for one in numbers if one.is_gap.any() and not one.of_texts]
-    gappy = [one for one in gappy if not (wanted.missing == "mask" and one.name in wanted.gappy)]
+    gappy = [one for one in gappy if not (wanted.missing == "mask" and one.name in unknown)]
     counts = {one.name: int(one.is_gap.sum()) for one in gappy}
     counts |= {one.name: int((~one.is_text).sum()) for one in texts if not one.is_text.all()}
     if not counts:
         return []
     rows = np.any([one.is_gap for one in gappy] + [~one.is_text for one in texts], axis=0)
     cells = name_list((f"{quoted_name(name)} {count}" for name, count in counts.items()), len(counts))
-    only_outputs = all(name in wanted.gappy for name in counts)
+    only_outputs = unknown.issuperset(counts)
     mask = f", or {MASK} where that stands for what is not known" if only_outputs else ""
     mask = ", since inputs and weights have to be known" if wanted.missing == "mask" else mask
     return [
@@ -183,14 +191,10 @@ def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Want
     ]
 
 
-def encoded(one: Cells, texts: Sequence[Cells], keep: BoolArray, wanted: Wanted) -> EncodedColumn:
-    """How a column of inputs is encoded: as a model tells it, or by what it says."""
-    if not any(one is text for text in texts):
-        return EncodedColumn(one.name)
-    if wanted.encoding is not None:
-        known = [column for column in wanted.encoding.columns if column.name == one.name and column.levels]
-        if known:
-            return known[0]
+def encoded(one: Cells, known: EncodedColumn | None, keep: BoolArray) -> EncodedColumn:
+    """How a column of texts is encoded: as a model tells it, or by what it says."""
+    if known is not None and known.levels:
+        return known
     return EncodedColumn.of_texts(one.name, (one.texts[int(row)] for row in np.flatnonzero(keep)))
 
 

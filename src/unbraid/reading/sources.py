@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -218,6 +220,16 @@ class Table(ABC):
 
     path: Path
     columns: tuple[str, ...]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each column stands, the last of those that share a name."""
+        return {name: k for k, name in enumerate(self.columns)}
+
+    @cached_property
+    def times(self) -> Counter[str]:
+        """How many columns have each name."""
+        return Counter(self.columns)
 
     @abstractmethod
     def read(self, columns: Sequence[str], callback: Callback | None = None, gaps: Gaps | None = None) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -66,19 +65,22 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
 
 def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
     """The columns that were not named; one without a name, as of row numbers, is no input."""
-    left = tuple(name for name in table.columns if name and name not in named)
-    twice = [name for name, count in Counter(left).items() if count > 1]
+    others = set(named)
+    left = tuple(name for name in table.columns if name and name not in others)
+    twice = [name for name in left if table.times[name] > 1]
     if twice:
         raise FileError(f"{table.path} has {counted(2, 'column')} or more named {quoted_name(twice[0])}: rename them.")
     if not left:
-        raise FileError(f"{table.path} has no column beside {name_list(map(quoted_name, named), len(named))}.")
+        raise FileError(f"{table.path} has no inputs beside {name_list(map(quoted_name, named), len(named))}.")
     return left
 
 
 def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Settled:
     """The columns that are wanted: at once where all cells are numbers, and else cell by cell."""
     try:
-        values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
+        values = table.read(
+            (*wanted.inputs, *wanted.others), callback, Gaps(set(wanted.gappy), wanted.missing == "mask")
+        )
     except CellError as first:
         cells = table.read_cells((*wanted.inputs, *wanted.others))
         if wanted.missing != "drop" and not wanted.open and count_strange(cells, wanted) == 1:
@@ -93,69 +95,67 @@ def points_in_table(
 ) -> Points:
     """The points in the m named columns of a table, or in those that a model knows by name.
 
-    Rows with gaps are kept, as NaN, where the columns are a model's own.
+    Rows that cannot be predicted keep their place, as NaN, and it is told why; refused where no row can be.
     """
-    if columns.inputs:
-        x = choose(table, columns.inputs, "inputs")
-        if encoding is None or len(encoding.columns) != len(x):
-            if len(x) != m:
-                raise FileError(
-                    f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names "
-                    f"{counted(len(x), 'column')}, {name_list(map(quoted_name, x), len(x))}: name as many as the model "
-                    f"has."
-                )
-            return Points(table.read(x, callback), FIRST, list_columns("input", x), x)
-    elif encoding is None:
+    x = choose(table, columns.inputs, "inputs")
+    if encoding is None and not x:
         raise FileError(
             f"{table.path} is a table: name the {counted(m, 'column')} of inputs with `inputs`; it holds "
             f"{table.holds()}."
         )
-    else:
-        x = encoding.column_names
-        lacking = [name for name in x if name not in table.columns]
-        if lacking:
+    if encoding is not None and not x:
+        x = own_columns(table, encoding)
+    elif encoding is None or len(encoding.columns) != len(x):
+        if len(x) != m:
             raise FileError(
-                f"{table.path} lacks {counted(len(lacking), 'column')} that the model needs, "
-                f"{name_list(map(quoted_name, lacking), len(lacking))}: it holds {table.holds()}."
+                f"{table.path}: the model has {counted(m, 'input')}, and `inputs` names {counted(len(x), 'column')}, "
+                f"{name_list(map(quoted_name, x), len(x))}: name as many as the model has."
             )
-    return Points(encoded_points(table, x, encoding, callback), FIRST, list_columns("input", x))
-
-
-def encoded_points(table: Table, x: Sequence[str], encoding: Encoding, callback: Callback | None) -> Array:
-    """Points (S, m) in columns that an encoding knows, NaN in rows with gaps."""
-    if all(column.levels is None for column in encoding.columns):
+        encoding = Encoding.of_numbers(x)
+    taken, plain = list_columns("input", x), all(column.levels is None for column in encoding.columns)
+    if plain:
         with suppress(CellError):  # cell by cell below
-            return table.read(x, callback)
-    cells = table.read_cells(x)
-    parts, problems = [], []
-    for one, column in zip(cells, encoding.columns, strict=True):
-        wrong = one.texts if column.levels is None else {}
-        unknown = [] if column.levels is None else column.unknown(list(one.texts.values()))
-        if wrong or one.is_infinite.any():
-            problems.append(
-                f"column {quoted_name(one.name)} holds what is no finite number ({one.examples() or 'inf'})"
-            )
-        if unknown:
-            known = name_list(map(quoted_name, column.levels or ()), len(column.levels or ()))
-            said = name_list(map(quoted_name, unknown), len(unknown))
-            row = next(row for row, text in one.texts.items() if text in unknown) + 1
-            problems.append(
-                f"column {quoted_name(one.name)} says {said} (the first in row {row}), and the model knows {known}: "
-                f"repair or remove such rows"
-            )
-        if not problems:
-            parts.append(points_of(column, one))
-    if problems:
-        raise FileError(f"{table.path} cannot be used as it is: {'; '.join(problems)}.")
-    return np.hstack(parts)
+            return Points(table.read(x, callback), FIRST, taken, x)
+    pairs = zip(encoding.columns, table.read_cells(x), strict=True)
+    cells = tuple(one if column.levels is None else one.as_texts() for column, one in pairs)
+    parts, told = zip(*map(points_of, encoding.columns, cells), strict=True)
+    X, told = np.hstack(parts), tuple(filter(None, told))
+    if np.isnan(X).any(axis=1).all():
+        why = name_list(told, len(told), between="; ") or "it has none"
+        raise FileError(f"{table.path} has no row that can be predicted: {why}.")
+    return Points(X, FIRST, taken, x if plain else None, cells, told)
 
 
-def points_of(column: EncodedColumn, one: Cells) -> Array:
-    """The inputs (S, k) of a column, NaN where it has gaps."""
-    there = ~one.is_gap
-    result = np.full((len(there), len(column.input_names)), np.nan)
-    result[there] = in_numbers(column, one, there)
-    return result
+def own_columns(table: Table, encoding: Encoding) -> tuple[str, ...]:
+    """The columns that a model knows by name, refused where a table lacks some."""
+    lacking = [name for name in encoding.column_names if name not in table.places]
+    if lacking:
+        raise FileError(
+            f"{table.path} lacks {counted(len(lacking), 'column')} that the model needs, "
+            f"{name_list(map(quoted_name, lacking), len(lacking))}: it holds {table.holds()}."
+        )
+    return choose(table, encoding.column_names, "inputs")
+
+
+def points_of(column: EncodedColumn, one: Cells) -> tuple[Array, str]:
+    """The inputs (S, k) of a column, NaN where it has nothing that the model can use; and in words what that is."""
+    levels = column.levels
+    usable = np.isfinite(one.numbers)
+    if levels is not None:
+        usable[[row for row, text in one.texts.items() if text in levels]] = True
+    X = np.full((len(usable), len(column.input_names)), np.nan)
+    X[usable] = in_numbers(column, one, usable)
+    gaps, strange = int(one.is_gap.sum()), np.flatnonzero(~usable & ~one.is_gap)
+    told = [f"column {quoted_name(one.name)} has {counted(gaps, 'gap')}"] if gaps else []
+    if strange.size:
+        every = list(dict.fromkeys(one.texts.get(int(row), f"{one.numbers[row]:g}") for row in strange))
+        said = f"{name_list(map(quoted_name, every), len(every))} (the first in row {strange[0] + 1})"
+        if levels is None:
+            what = f"holds what is no finite number, {said}" + (f": {one.cure}" if one.cure else "")
+        else:
+            what = f"says {said}, and the model knows {name_list(map(quoted_name, levels), len(levels))}"
+        told.append(f"column {quoted_name(one.name)} {what}")
+    return X, "; ".join(told)
 
 
 def list_columns(what: str, columns: Sequence[str]) -> str:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Self
 
 from unbraid.kernels.arrays import Array
 
 
-class Status(enum.Enum):
+class Member(enum.Enum):
+    """An enumeration whose members come back as themselves also from skops, which knows nothing of enumerations."""
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.value,)
+
+
+class Status(Member):
     """How a fit ended, and what to do about it.
 
     Examples
@@ -55,7 +63,7 @@ class Status(enum.Enum):
         return self.value
 
 
-class EventKind(enum.Enum):
+class EventKind(Member):
     """Unusual things that can happen in a sweep."""
 
     REVIVED = "a row of W0 vanished and got a new random direction"

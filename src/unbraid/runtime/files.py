@@ -137,7 +137,7 @@ def check_writable(path: StrPath) -> Path:
     try:
         target = Path(path).resolve()
         folder = target.parent
-        if target.is_dir():
+        if target.is_dir() or names_folder(path):
             raise FileError(f"{path} cannot be written: it is a folder, so add a file name.")
         if target.exists() and not target.is_file():
             raise FileError(f"{path} cannot be written: it is a device or a pipe, and only a file can be replaced.")
@@ -150,6 +150,11 @@ def check_writable(path: StrPath) -> Path:
             raise
         raise FileError(f"{path!s:.200} cannot be written: {why_refused(error)}.") from error
     return target
+
+
+def names_folder(path: StrPath) -> bool:
+    """Whether a path can only be that of a folder, whether there is one or not: it ends in a slash."""
+    return os.fspath(path).endswith((os.sep, os.altsep or os.sep, f"{os.sep}."))
 
 
 def sync_folder(folder: Path) -> None:

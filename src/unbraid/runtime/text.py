@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 
+FORMULA = re.compile(r"'*[=+@\t\r-]")
+"""How formulas of spreadsheets begin."""
 LONGEST_NAME = 40
 """Characters of a name that are shown."""
 MOST_NAMES = 8
@@ -36,6 +39,22 @@ def clean_name(name: str) -> str:
     return printable(short).replace("\n", "?")
 
 
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: where it begins like one, an apostrophe stands before it.
+
+    Examples
+    --------
+    >>> guarded("=1+1"), unguarded("'=1+1"), guarded("speed"), unguarded(guarded("'=1"))
+    ("'=1+1", '=1+1', 'speed', "'=1")
+    """
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text that `guarded` was given."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
+
+
 def quoted_name(name: str) -> str:
     """A name as `clean_name` has it, in quotes where it has a comma or a blank, so that a list cannot be misread.
 
@@ -47,8 +66,8 @@ def quoted_name(name: str) -> str:
     return f'"{clean_name(name)}"' if "," in name or " " in name else clean_name(name)
 
 
-def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES) -> str:
-    """The first few of `count` texts, with commas between them, and how many more there are.
+def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES, between: str = ", ") -> str:
+    """The first few of `count` texts, with commas or what else is to stand between them, and how many more there are.
 
     Examples
     --------
@@ -58,4 +77,4 @@ def name_list(names: Iterable[str], count: int, most: int = MOST_NAMES) -> str:
     'x0, x1, x2, x3, x4, x5, x6, x7 and 992 more'
     """
     more = f" and {count - most} more" if count > most else ""
-    return ", ".join(islice(names, most)) + more
+    return between.join(islice(names, most)) + more

@@ -17,7 +17,7 @@ from unbraid.cli.dynamics.records import Signals, record_options
 from unbraid.cli.errors import INTERRUPTED, file_is_there, in_options, kept_on_interrupt
 from unbraid.cli.fit import as_rank, check_checkpoint, choose_constraint, kept_in, shape_options
 from unbraid.cli.options.bases import basis_options, choose_basis
-from unbraid.cli.options.data import check_output
+from unbraid.cli.options.data import OutputFile, check_output
 from unbraid.cli.output import MOST_ROWS, json_option, print_table, say, say_document
 from unbraid.cli.report import check_report, report_option, say_report
 from unbraid.data.checks import counted
@@ -91,13 +91,11 @@ def auto_option(name: str, text: str) -> Callable[[click.decorators.FC], click.d
 @click.option("--starts", type=int, default=8, show_default=True, help="How many random starts.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random starts.")
 @click.option("--max-seconds", type=float, help="A time limit: the best model until then is written.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The model, an .npz file of just this name."
-)
+@click.option("-o", "--output", type=OutputFile(), required=True, help="The model, an .npz file of just this name.")
 @report_option
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help="A file for the work until now: killed, the same command goes on from there.",
 )
 @json_option

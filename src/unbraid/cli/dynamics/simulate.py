@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.cli.bars import progress_bar
 from unbraid.cli.errors import WRONG_INPUT, fail, file_is_there, in_options
-from unbraid.cli.options.data import check_apart, named_files, names_option
+from unbraid.cli.options.data import OutputFile, check_apart, named_files, names_option
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import Simulation, SimulationStatus
@@ -41,7 +41,7 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile(),
     help=f"The outputs, in a file of just this name: {WRITABLE}, by its ending. With --json it may be left out, and y "
     "is printed.",
 )

@@ -20,13 +20,26 @@ from unbraid.reading.layout import LAST, LAYOUTS
 from unbraid.reading.problems import open_source
 from unbraid.reading.sources import Table
 from unbraid.results.model import DecoupledModel
-from unbraid.runtime.files import check_writable
+from unbraid.runtime.files import check_writable, names_folder
 from unbraid.runtime.npz import SUFFIX
 from unbraid.runtime.text import printable
 
 OUTPUT_ENDING = "an .npz file of just this name, or JSON where it ends in .json"
 """What commands write: the name is the one given, and no ending is added to it."""
 OTHER_ENDINGS = {*TABLE_SUFFIXES, *(suffix for kind in FILE_KINDS for suffix in kind.suffixes)} - {".npz", VAGUE_SUFFIX}
+
+
+class OutputFile(click.Path):
+    """A file that a command writes; its path is checked as it was typed, for `Path` forgets a slash at the end."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if names_folder(value):
+            check_writable(value)
+        return super().convert(value, param, ctx)
 
 
 def layout_options(function: click.decorators.FC) -> click.decorators.FC:

@@ -90,6 +90,7 @@ class Look:
         return "\n".join([self.problem, *(lines or ["  Nothing is odd about them."])])
 
 
+@np.errstate(all="ignore")
 def look_at(problem: Problem) -> Look:
     """All findings about the samples of a problem, or about some of them where they are very many."""
     some = problem.thinned()
@@ -98,7 +99,8 @@ def look_at(problem: Problem) -> Look:
     findings = [*find_missing(problem, outputs), *look_at_columns(some), *find_repeated(some, X)]
     findings += find_far(X, inputs, "Input")
     findings += find_far(np.asarray(some.F), outputs, "Output") if some.F is not None else []
-    numbers = [k for k, name in enumerate(inputs) if some.encoding is None or name in some.encoding.column_names]
+    plain = set(inputs if some.encoding is None else some.encoding.column_names)
+    numbers = [k for k, name in enumerate(inputs) if name in plain]
     findings += find_row_numbers(X, inputs)
     findings += find_discrete(X[:, numbers], [inputs[k] for k in numbers])  # indicators are meant to be so
     findings += [*find_few(problem), *find_contradiction(some)]
@@ -163,6 +165,8 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
         return
     from scipy.linalg import qr
 
+    powers = np.frexp(np.abs(X).max(axis=0))[1]
+    X = np.ldexp(X, -powers)  # so that squares neither overflow nor vanish
     Z = X - X.mean(axis=0)
     spread = np.sqrt(np.mean(Z**2, axis=0))
     Z = Z / spread
@@ -177,8 +181,10 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
         exact = left <= EXACTLY
         slopes = weights * spread[k] / spread[others]
         constant = float(X[:, k].mean() - X[:, others].mean(axis=0) @ slopes)
-        total = [*((slope, quoted_name(names[j])) for slope, j in zip(slopes, others, strict=True))]
+        own = np.ldexp(slopes, powers[k] - powers[others])
+        total = [*((slope, quoted_name(names[j])) for slope, j in zip(own, others, strict=True))]
         constant = 0.0 if abs(constant) < 1e-5 * max(spread[k], float(np.abs(X[:, k]).max())) else constant
+        constant = float(np.ldexp(constant, powers[k]))
         yield Finding(
             "collinear" if exact else "nearly collinear",
             (names[k], *(names[j] for j in others)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -23,10 +22,11 @@ from unbraid.dynamics.record import signal
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.model import DecoupledModel
+from unbraid.results.outcome import Member
 from unbraid.results.worth.fresh import beyond_training
 
 
-class SimulationStatus(enum.Enum):
+class SimulationStatus(Member):
     """How a simulation ended, and what to do about it."""
 
     FINISHED = "The simulation came to its end."

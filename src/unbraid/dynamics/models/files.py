@@ -75,7 +75,8 @@ def read_dynamic(file: Container) -> DynamicModel:
     metadata = read_metadata(file, dynamic=True)
     if metadata["schema"] != DYNAMIC_SCHEMA:
         raise ModelFileError(
-            f"{file.path} holds a decoupled model of no dynamic system: read it with ub.DecoupledModel.load."
+            f"{file.path} holds a decoupled model of no dynamic system: read it with ub.DecoupledModel.load, or "
+            "use `unbraid predict`."
         )
     own = metadata.get("dynamics")
     if not isinstance(own, dict) or own.get("kind") not in (STATE_SPACE, NARX):
