@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from unbraid.closed.reoptimise import RESOLUTION
-from unbraid.closed.starts import POINTS, Curve
+from unbraid.closed.starts import Curve
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array

@@ -1,4 +1,4 @@
-r"""All unknowns of a model, parameters of formulas among them, re-optimised together on the data, and what that is worth.
+r"""All unknowns of a model, parameters of formulas among them, re-optimised on the data, and what that is worth.
 
 Levenberg and Marquardt's steps (V + μ diag V) θ = Aᵀ ρ - P a in the unknowns of `inference.tangent`; penalties of
 curves stay as they are.

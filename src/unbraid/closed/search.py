@@ -17,6 +17,7 @@ from unbraid.errors import DataError, SettingError, shown
 from unbraid.inference.linearised import linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
+from unbraid.kernels.arrays import Array
 from unbraid.results.branches.forms import FORMS, B, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.fit import Fit, errors_on, given_problem
