@@ -75,17 +75,18 @@ def test_a_wide_model_compiles_and_lists_some_of_its_names(tmp_path: Path) -> No
 def test_a_file_beside_it_that_unbraid_did_not_write_is_left_alone(tmp_path: Path) -> None:
     static, dynamic = MODELS["SciPy 1"], ub.dynamics.systems.duffing(T=50, rng=0)[1]
     spring = dynamic.nonlinearity.changed(branches=[FormulaBranch(Formula.of("cube", (1.0, 1.0, 0.0, 0.0)))])
-    for k, model in enumerate((static, dynamic.changed(nonlinearity=spring))):
+    exports = (static.export, dynamic.changed(nonlinearity=spring).export)
+    for k, export in enumerate(exports):
         for named, beside in ((".c", ".h"), (".h", ".c")):
             own = tmp_path / f"own{k}{beside}"
             own.write_text("/* mine */")
             with pytest.raises(FileError, match="was not written by unbraid"):
-                model.export(own.with_suffix(named))
+                export(own.with_suffix(named))
             assert own.read_text() == "/* mine */"
             assert not own.with_suffix(named).exists()
             own.unlink()
         for _ in range(2):  # its own files are replaced
-            model.export(tmp_path / f"model{k}.c")
+            export(tmp_path / f"model{k}.c")
         (tmp_path / f"model{k}.c").write_text("/* named by the user */")
         (tmp_path / f"model{k}.h").unlink()
-        model.export(tmp_path / f"model{k}.c")
+        export(tmp_path / f"model{k}.c")

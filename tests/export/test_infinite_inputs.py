@@ -55,7 +55,7 @@ def test_python_onnx_and_torch_say_what_the_model_says(name: str, tmp_path: Path
 @needs_compilers
 def test_c_says_what_the_model_says(tmp_path: Path) -> None:
     models = list(exported_models().values())
-    files = []
+    files: list[Path] = []
     for dtype in TYPES:
         for k, model in enumerate(models):
             files += model.export(tmp_path / f"{dtype}_{k}.c", dtype=dtype)[:1]  # type: ignore[arg-type]

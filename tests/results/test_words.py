@@ -251,7 +251,7 @@ def test_splines_are_curves() -> None:
 def test_a_model_whose_numbers_are_nonsense_is_still_printed(form: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for size in (1e308, 5e-324, 1e160):
-        parameters = rng.choice([-1.0, 1.0, 0.0], FORMS[form].count) * size
+        parameters = (rng.choice([-1.0, 1.0, 0.0], FORMS[form].count) * size).tolist()
         branch = FormulaBranch(Formula.of(form, parameters), (-1e300, 1e300))
         model = ub.DecoupledModel([[size, 0.0], [-size, 1.0]], [[1.0, -size]], [branch, branch], [size])
         model.save(tmp_path / "model.json")

@@ -57,12 +57,12 @@ class PiecewiseBranches(torch.nn.Module):  # type: ignore[misc]
         *lower, value = powers[place].unbind(-1)
         for power in reversed(lower):
             value = value * t + power
-        low, high = limits(powers[self.ends])
+        low, high = limits(powers[self.ends].detach())
         return torch.where(t == torch.inf, high, torch.where(t == -torch.inf, low, value))
 
 
 def limits(powers: Any) -> Any:
-    """What polynomials (2, r, q + 1) have at minus and plus infinity: (2, r)."""
+    """What polynomials (2, r, q + 1) have at minus and plus infinity: (2, r). They have no gradients."""
     exponents = torch.arange(powers.shape[-1], device=powers.device)
     highest = torch.where(powers != 0.0, exponents, 0).amax(-1, keepdim=True)
     sides = torch.tensor([[-torch.inf], [torch.inf]], dtype=powers.dtype, device=powers.device)
