@@ -51,7 +51,8 @@ class Reference:
         """A sum of squares that counts as nothing."""
         problem, parts = self.around.problem, []
         if problem.F is not None:
-            parts.append(problem.F - np.nanmean(problem.F, axis=0))
+            known = np.maximum(np.count_nonzero(~np.isnan(problem.F), axis=0), 1)
+            parts.append(problem.F - np.nansum(problem.F, axis=0) / known)
         if problem.J is not None:
             parts.append(problem.J.reshape(problem.S, -1))
         return RESOLUTION**2 * float(self.squares(np.concatenate(parts, axis=1)).sum())
