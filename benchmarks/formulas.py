@@ -6,8 +6,9 @@ Systems: the paper's f_trig and monotone system, Decuyper's toy, and random ones
 of forms with their bends within the samples; values and Jacobians of 300 samples, without noise and with 1 % on both.
 A tanh and a logistic function are one form, as are a power and the polynomial that it is, and |u| and a rectifier,
 which differ by a line. Parameters are those of the argument, b w0·x + c, or the values of a polynomial. Then random
-splines, which are no form: how many are offered one as exact. Last, errors on fresh points outside of the range seen,
-of the fit and of `fit.with_formulas()`.
+splines, which are no form: how many are offered one as exact. Products, squares, x²y and xyz in turned inputs, whose
+directions the values leave open: how many become worse. Errors on fresh points outside of the range seen are of the fit
+and of `fit.with_formulas()`.
 """
 
 from __future__ import annotations
@@ -226,6 +227,43 @@ def random_splines(count: int, first: int) -> tuple[int, int]:
     return offered, branches
 
 
+def turned(rng: np.random.Generator, m: int, seed: int) -> Array:
+    """Directions (m, m) at right angles to each other; those of the inputs for each third seed."""
+    return np.linalg.qr(rng.standard_normal((m, m)))[0] if seed % 3 else np.eye(m)
+
+
+def products(seed: int) -> list[tuple[Array, Array, int]]:
+    """Four systems whose directions the values leave open, inputs, values and rank: xy, squares, x²y, xyz."""
+    rng = np.random.default_rng([seed, 1])
+    systems: list[tuple[Array, Array, int]] = []
+    for kind in ("xy", "squares", "xxy", "xyz"):
+        k = int(rng.integers(2, 4)) if kind == "squares" else 3 if kind == "xyz" else 2
+        m = int(rng.integers(k, 5)) if k < 3 else k
+        X = rng.uniform(-1.0, 1.0, (S, m))
+        u = (X @ turned(rng, m, seed).T).T[:k]
+        scale, shift = rng.uniform(0.3, 3.0), rng.uniform(-0.5, 0.5) * (seed % 2)
+        if kind == "squares":
+            systems.append((X, (rng.choice([-1.0, 1.0], k) @ u**2) * scale, k))
+        elif kind == "xxy":
+            systems.append((X, scale * u[0] ** 2 * u[1], 3))
+        else:
+            systems.append((X, scale * (u[0] + shift) * np.prod(u[1:], axis=0), 2 if kind == "xy" else 4))
+    return systems
+
+
+def of_products(count: int) -> tuple[int, int, int]:
+    """How many such systems there are, in how many all curves become formulas, and how many become worse by that."""
+    formulas = worse = 0
+    for seed in range(count):
+        for X, values, rank in products(seed):
+            fit = ub.decouple(ub.Problem(X, values[:, None]), rank, rng=0)
+            model = fit.with_formulas()
+            before, after = (ub.metrics.output_errors(values[:, None], one(X)).max() for one in (fit.model, model))
+            formulas += all(isinstance(branch, FormulaBranch) for branch in model.branches)
+            worse += bool(after > max(1.1 * before, 1e-4))
+    return 4 * count, formulas, worse
+
+
 def main() -> None:
     """Print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 30
@@ -250,6 +288,8 @@ def main() -> None:
         sys.stdout.flush()
     offered, branches = random_splines((count + 1) // 2, first)
     print(f"random splines: {offered} of {branches} are offered a form as exact")
+    many, whole, worse = of_products(count + 4)
+    print(f"products: of {many} systems {whole} become formulas, and {worse} become worse by that")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ import unbraid as ub
 from registry import random_feasible
 from unbraid.bases import Basis
 from unbraid.kernels.arrays import Array
+from unbraid.kernels.pieces import Pieces
 from unbraid.results.branch import Branch, FittedBranch
 from unbraid.results.branches.forms import FORMS, Formula
 from unbraid.results.branches.formula import FormulaBranch
+from unbraid.results.branches.piecewise import PiecewiseBranch
 
 REACHES = (0.0, 0.125, 0.05)
 """How far the three branches of a model go on as polynomials."""
@@ -93,7 +95,20 @@ def exported_models(seed: int = 0) -> dict[str, ub.DecoupledModel]:
     for k, splines in enumerate(scipy_splines(rng)):
         parts = of_branches([formula_branch("line")] * 3, rng)
         models[f"SciPy {k + 1}"] = ub.DecoupledModel.from_parts(parts.W0, parts.W1, parts.bias, splines)
+    models["flat ends, zeros in W0"] = flat_ends(rng)
     return models
+
+
+def flat_ends(rng: np.random.Generator) -> ub.DecoupledModel:
+    """A model with zeros in W0, a branch that is constant at both ends, and others."""
+    steps = Pieces(np.array([-1.0, 1.0]), np.zeros(3), np.ones(3), np.array([[-2.0, 0.0, 2.0], [0.0, 2.0, 0.0]]))
+    branches: list[Branch] = [
+        PiecewiseBranch(steps, (-1.0, 1.0)),
+        fitted_branches(ub.BSpline(12), False, rng)[0],
+        formula_branch("tanh"),
+    ]
+    W0 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
+    return ub.DecoupledModel(W0, rng.standard_normal((2, 3)), branches, rng.standard_normal(2))
 
 
 MODELS = exported_models()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +84,14 @@ def test_what_cannot_be_is_refused_in_a_sentence_and_leaves_no_file(folder: Path
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["model.npz"]
+
+
+@pytest.mark.parametrize("ending", ["c", "tex"])
+def test_names_that_a_terminal_lacks_letters_for_are_no_reason_to_fail(folder: Path, ending: str) -> None:
+    model = MODELS["SciPy 1"].changed(input_names=["Höhe", "力", "ω"], output_names=["é", "b"])
+    model.save("Modell ü.npz")
+    own = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "unbraid", "export", "Modell ü.npz", "-o", f"Ausgabe é.{ending}"]
+    done = subprocess.run(command, capture_output=True, env=own, timeout=600)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Path(f"Ausgabe é.{ending}").exists()

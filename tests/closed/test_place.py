@@ -89,6 +89,6 @@ def deviation(left: Array, right: Array) -> float:
 def test_a_place_without_data_knows_its_curve() -> None:
     problem, _ = ub.datasets.trig(S=60, rng=0)
     branch = ub.decouple(problem, 3, starts=4, rng=0).model.branches[1]
-    place = Place.of_curve(branch)
+    place = Place.of_curve(Curve.of(branch, np.linspace(*branch.domain, 120)), 12.0)
     formula, _ = place.improve(first_guesses(FORMS["sine"], place.curve)[0])
     assert deviation(place.levelled(formula)(place.u), branch(place.u)) < 1e-3

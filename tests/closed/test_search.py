@@ -5,6 +5,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import unbraid as ub
+from draws import few_or_many
 from unbraid.closed import Formulas
 from unbraid.errors import DataError, SettingError
 from unbraid.results.branches.forms import Formula
@@ -162,3 +163,41 @@ def test_what_is_neither_a_fit_nor_a_model_is_refused(fit: ub.Fit) -> None:
         ub.formulas(fit.model, ub.Problem(np.zeros((4, 5)), np.zeros((4, 2))))
     with pytest.raises(DataError, match="does not remember"):
         ub.formulas(fit.without_problem())
+
+
+def products(kind: str, seed: int) -> tuple[ub.Problem, int]:
+    """A system whose directions the samples leave open: exact values of a polynomial in turned inputs, and its rank."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (300, 3))
+    x, y, z = (X @ np.linalg.qr(rng.standard_normal((3, 3)))[0]).T
+    values, rank = {"xy": (x * y, 2), "squares": (x**2 - y**2 + z**2, 3), "xxy": (x**2 * y, 3), "xyz": (x * y * z, 4)}[
+        kind
+    ]
+    return ub.Problem(X, values[:, None]), rank
+
+
+@few_or_many(1, 12)
+@pytest.mark.parametrize("kind", ["xy", "squares", "xxy", pytest.param("xyz", marks=pytest.mark.verify)])
+def test_products_are_sums_of_powers_and_no_worse_than_the_curves(kind: str, draws: int) -> None:
+    for seed in range(draws):
+        problem, rank = products(kind, seed)
+        assert problem.F is not None
+        fit = ub.decouple(problem, rank, rng=0)
+        model = fit.with_formulas()
+        assert ub.metrics.output_errors(problem.F, model(problem.X)).max() < 1e-5
+        assert all(isinstance(branch, FormulaBranch) for branch in model.branches)
+
+
+@few_or_many(1, 20)
+def test_what_is_within_is_no_worse_in_place_of_the_curve(draws: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(draws):
+        X = rng.uniform(-1.0, 1.0, (300, 2))
+        values = X.prod(axis=1)
+        problem = ub.Problem(X, (values + 0.01 * values.std() * rng.standard_normal(300))[:, None])
+        fit = ub.decouple(problem, 2, rng=0)
+        found = ub.formulas(fit)
+        changes = [form.held_out for one in found for form in one.candidates if form.within]
+        assert all(change is not None and change < 0.1 for change in changes)
+        own, theirs = (ub.metrics.output_errors(values[:, None], m(X)).max() for m in (fit.model, found.model))
+        assert theirs < max(0.5, 1.5 * own)

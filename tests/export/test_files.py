@@ -10,9 +10,11 @@ import pytest
 import unbraid as ub
 from exported_models import MODELS
 from outside_programs import C99, needs_compilers, run
-from unbraid.errors import SettingError
+from unbraid.errors import FileError, SettingError
 from unbraid.export.files import function_name
 from unbraid.export.numerals import double, row_text, single
+from unbraid.results.branches.forms import Formula
+from unbraid.results.branches.formula import FormulaBranch
 
 MODEL = MODELS["SciPy 1"]
 TEXTS = ("q.c", "q.h", "q.py", "q.m", "q.mat")
@@ -68,3 +70,23 @@ def test_a_wide_model_compiles_and_lists_some_of_its_names(tmp_path: Path) -> No
     _, header = wide.export(tmp_path / "wide.c")
     run(["gcc", *C99, "-fsyntax-only", "wide.c"], tmp_path)
     assert "   and 900 more\n" in header.read_text(encoding="ascii")
+
+
+def test_a_file_beside_it_that_unbraid_did_not_write_is_left_alone(tmp_path: Path) -> None:
+    static, dynamic = MODELS["SciPy 1"], ub.dynamics.systems.duffing(T=50, rng=0)[1]
+    spring = dynamic.nonlinearity.changed(branches=[FormulaBranch(Formula.of("cube", (1.0, 1.0, 0.0, 0.0)))])
+    exports = (static.export, dynamic.changed(nonlinearity=spring).export)
+    for k, export in enumerate(exports):
+        for named, beside in ((".c", ".h"), (".h", ".c")):
+            own = tmp_path / f"own{k}{beside}"
+            own.write_text("/* mine */")
+            with pytest.raises(FileError, match="was not written by unbraid"):
+                export(own.with_suffix(named))
+            assert own.read_text() == "/* mine */"
+            assert not own.with_suffix(named).exists()
+            own.unlink()
+        for _ in range(2):  # its own files are replaced
+            export(tmp_path / f"model{k}.c")
+        (tmp_path / f"model{k}.c").write_text("/* named by the user */")
+        (tmp_path / f"model{k}.h").unlink()
+        export(tmp_path / f"model{k}.c")

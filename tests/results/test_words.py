@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,17 @@ def test_splines_are_curves() -> None:
     u = np.linspace(0.0, 1.0, 5)
     model = ub.DecoupledModel.from_parts([[1.0]], [[2.0]], None, [CubicSpline(u, u)])
     assert formula_lines(model) == ["f₁ = 2 g₁(x₁)", "g₁: a curve on [0, 1]"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_whose_numbers_are_nonsense_is_still_printed(form: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for size in (1e308, 5e-324, 1e160):
+        parameters = (rng.choice([-1.0, 1.0, 0.0], FORMS[form].count) * size).tolist()
+        branch = FormulaBranch(Formula.of(form, parameters), (-1e300, 1e300))
+        model = ub.DecoupledModel([[size, 0.0], [-size, 1.0]], [[1.0, -size]], [branch, branch], [size])
+        model.save(tmp_path / "model.json")
+        read = ub.DecoupledModel.load(tmp_path / "model.json")
+        assert "f₁ = " in str(read)
+        assert repr(read) == repr(model)
+        read.export(tmp_path / "model.tex")

@@ -18,11 +18,11 @@ from typing import Self
 
 import numpy as np
 
-from unbraid.closed.starts import POINTS, Curve
+from unbraid.closed.reoptimise import RESOLUTION
+from unbraid.closed.starts import Curve
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import branch_weight, penalised
 from unbraid.kernels.arrays import Array
-from unbraid.results.branch import Branch
 from unbraid.results.branches.forms import Formula
 
 ENTRIES, SAMPLES, FEWEST = 4_000_000, 1000, 40
@@ -33,8 +33,6 @@ UNKNOWN = 3e-3
 """Share of a curve's spread that is taken for its uncertainty where there are no data."""
 FOLLOWED = 1e-18
 """Share of the squares of a function below which other unknowns follow it altogether."""
-RESOLUTION = 1e-7
-"""Share of a curve's size that counts as nothing: rounding, and what solvers leave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +128,14 @@ class Place:
         )
 
     @classmethod
-    def of_curve(cls, branch: Branch) -> Self:
-        """The place of a branch of which nothing but the curve is known, seen evenly over its domain."""
-        low, high = branch.domain
-        u = np.linspace(low, high, POINTS)
-        ones = np.ones((POINTS, 1))
-        rows = Rows(ones, np.zeros_like(ones), ones / np.sqrt(POINTS))
-        target = rows(branch(u), np.zeros(POINTS))
-        unknown, freedom = UNKNOWN**2 * float(target @ target), float(len(branch.knots) or POINTS)
-        return cls(u, Curve.of(branch, u), rows, target, 0.0, unknown, freedom, POINTS, float(POINTS))
+    def of_curve(cls, curve: Curve, freedom: float) -> Self:
+        """The place of a branch of which nothing but the curve is known."""
+        points = len(curve.u)
+        ones = np.ones((points, 1))
+        rows = Rows(ones, np.zeros_like(ones), ones / np.sqrt(points))
+        target = rows(curve.g, np.zeros(points))
+        unknown = UNKNOWN**2 * float(target @ target)
+        return cls(curve.u, curve, rows, target, 0.0, unknown, freedom, points, float(points))
 
     def compared_with(self, around: Neighbourhood, here: Neighbourhood, j: int) -> Self:
         """The same place with the curve that a fit had there, at the inputs that its branch j has in this model."""

@@ -1,4 +1,4 @@
-r"""All unknowns of a model, parameters of formulas among them, re-optimised together on the data.
+r"""All unknowns of a model, parameters of formulas among them, re-optimised on the data, and what that is worth.
 
 Levenberg and Marquardt's steps (V + μ diag V) θ = Aᵀ ρ - P a in the unknowns of `inference.tangent`; penalties of
 curves stay as they are.
@@ -6,27 +6,117 @@ curves stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from unbraid.inference.importance.without import held_out_error
+from unbraid.inference.leave_one_out import chosen_samples, leave_out
 from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import descent, objective_of
 from unbraid.inference.tangent import Tangent
-from unbraid.kernels.arrays import Array
+from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.results.model import DecoupledModel
 
 STEPS, STILL, ENOUGH = 100, 1e-10, 3
 """Steps at most, and the share of the objective that so many steps in a row gain less than at the end."""
 FIRST, LARGEST = 1e-3, 1e8
 """The damping μ to begin with, and the one from which on nothing is to be gained."""
+CHANCE = 1e-3
+"""The chance that a model with true forms is taken for a worse one, by an F test and on samples that are left out."""
+RESOLUTION = 1e-7
+"""Share of the size of numbers that counts as nothing: rounding, and what solvers leave."""
 
 
-def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS) -> Neighbourhood:
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A fit, against which models with formulas are measured.
+
+    Attributes
+    ----------
+    around
+        The fit and its samples.
+    """
+
+    around: Neighbourhood
+
+    @cached_property
+    def left(self) -> float:
+        """The sum of squares that the fit leaves."""
+        return float(self.squares(self.around.residuals()).sum())
+
+    @cached_property
+    def floor(self) -> float:
+        """A sum of squares that counts as nothing."""
+        problem, parts = self.around.problem, []
+        if problem.F is not None:
+            known = np.maximum(np.count_nonzero(~np.isnan(problem.F), axis=0), 1)
+            parts.append(problem.F - np.nansum(problem.F, axis=0) / known)
+        if problem.J is not None:
+            parts.append(problem.J.reshape(problem.S, -1))
+        return RESOLUTION**2 * float(self.squares(np.concatenate(parts, axis=1)).sum())
+
+    @cached_property
+    def freedom(self) -> float:
+        """The degrees of freedom that the fit uses."""
+        return float(self.around.freedom.sum())
+
+    @cached_property
+    def left_out(self) -> tuple[IndexArray, Array]:
+        """The samples that are left out one at a time, and the squares that the fit leaves of each."""
+        which = chosen_samples(self.around, np.zeros(self.around.problem.S, dtype=bool))
+        return which, self.squares_left_out(self.around, which)
+
+    @cached_property
+    def held_out(self) -> float:
+        """The held-out error of the worst output, in %."""
+        return float(np.max(held_out_error(self.around)))
+
+    def squares(self, rows: Array, which: IndexArray | slice = slice(None)) -> Array:
+        """The weighted squares of numbers (S, q) of samples, (S,); NaN counts for nothing."""
+        return np.asarray(np.nansum((rows * self.around.scales(rows, which)) ** 2, axis=1))
+
+    def squares_left_out(self, there: Neighbourhood, which: IndexArray) -> Array:
+        """What a model leaves of samples when each is left out, as squares (S,)."""
+        left = leave_out(there, which, np.zeros(there.problem.S, dtype=bool))
+        return self.squares(left.residual, left.which)
+
+    def left_by(self, there: Neighbourhood) -> float:
+        """The sum of squares that a model leaves of the same samples; infinite where it has no value at one."""
+        if not (np.isfinite(defined_objective(there)) and np.isfinite(there.data_matrix).all()):
+            return np.inf
+        return float(self.squares(there.residuals()).sum())
+
+    def measured(self, there: Neighbourhood) -> tuple[bool, float, float | None]:
+        """Whether a model is no worse, what it leaves, and by how many percentage points its held-out error is more."""
+        if not self.allows(there):
+            return False, self.left_by(there), None
+        return True, self.left_by(there), float(np.max(held_out_error(there))) - self.held_out
+
+    def allows(self, there: Neighbourhood) -> bool:
+        """Whether a model is no worse than the fit but for chance, on the samples and on those that are left out."""
+        from scipy.special import fdtrc, ndtri
+
+        left = self.left_by(there)
+        if not np.isfinite(left):
+            return False
+        least = min(left, self.left)
+        more = max(self.freedom - float(there.freedom.sum()), 1.0)
+        spare = max(np.count_nonzero(~np.isnan(self.around.residuals())) - self.freedom, 1.0)
+        if not fdtrc(more, spare, (left - least) / more / ((least + self.floor) / spare)) > CHANCE:
+            return False
+        which, before = self.left_out
+        grown = self.squares_left_out(there, which) - before
+        uncertain = -ndtri(CHANCE) * float(grown.std()) / np.sqrt(len(which))
+        return bool(grown.mean() <= uncertain + self.floor / self.around.problem.S)
+
+
+def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS, still: float = STILL) -> Neighbourhood:
     """The neighbourhood of a model after its steps, on the samples of another one."""
     with np.errstate(all="ignore"):
         here = replace(around, tangent=Tangent.of(model, around.objective, ()))
-        value, damping, still = defined_objective(here), FIRST, 0
+        value, damping, idle = defined_objective(here), FIRST, 0
         for _ in range(steps):
             V, b = here.data_matrix + here.penalty, descent(here)
             moved, lower = None, np.inf
@@ -35,9 +125,9 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS)
                 damping *= 0.1 if lower < value else 6.0
             if moved is None or not lower < value:
                 break
-            still = still + 1 if value - lower < STILL * value else 0
+            idle = idle + 1 if value - lower < still * value else 0
             here, value, damping = moved, lower, max(damping, 1e-12)
-            if still == ENOUGH:
+            if idle == ENOUGH:
                 break
         return here
 

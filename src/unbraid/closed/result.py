@@ -22,15 +22,16 @@ class Candidate:
     formula
         The form and its parameters; call it with an array.
     within
-        Whether it describes the branch within what data leave open. Of a model without data: within 0.3 % of its
-        spread.
+        Whether it describes the branch within what data leave open: the model with it in place of the curve,
+        re-optimised, is no worse than the fit, on the samples and on samples left out. Of a model without data: within
+        0.3 % of its spread.
     largest, mean
         How far it is from the curve where samples lie, in % of the curve's spread: at most, and root mean square.
     held_out
-        By how much the expected error on new points changes, in percentage points of the worst output, with this form
-        in place of the curve; None where it was not worked out.
+        By how much the expected error on new points differs from the fit's, in percentage points of the worst output,
+        with this form beside those of other branches; None where it is not within, or there are no data.
     score
-        Schwarz's criterion: candidates are in its order, less being better.
+        Schwarz's criterion: candidates are in its order, less being better, those that are within first.
     """
 
     formula: Formula

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from unbraid.closed.place import ROUGHLY, Place
-from unbraid.closed.reoptimise import defined_objective, reoptimise
+from unbraid.closed.place import ROUGHLY, Place, looked_at
+from unbraid.closed.reoptimise import CHANCE, Reference, reoptimise
 from unbraid.closed.result import BranchFormulas, Candidate, Formulas
-from unbraid.closed.starts import KINKED, Curve, first_guesses
+from unbraid.closed.starts import KINKED, POINTS, Curve, first_guesses
 from unbraid.closed.tidy import tidied, without_rounding
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
-from unbraid.inference.importance.without import fewer_samples, held_out_error
 from unbraid.inference.linearised import linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
@@ -30,8 +29,6 @@ TRIED = tuple(form for name, form in FORMS.items() if name != "logistic")
 """The forms that are tried; a logistic function is a tanh."""
 MOST_UNKNOWNS = 1200
 """Unknowns of a fit beyond which its curves are judged without its data."""
-CHANCE = 1e-3
-"""The chance that a true form is taken for a false one, by an F test."""
 FEWEST = 10
 """Samples below which no form is looked for."""
 MUCH = 2.0
@@ -50,12 +47,10 @@ SHIFTS = (0.0, 0.005, -0.005, 0.015, -0.015, 0.04, -0.04)
 """Shares of the range by which kinks are moved in search of a better place."""
 STEEP = 60.0
 """Steepness, in halves of the range, from which on a softplus is a rectifier, and a tanh a jump."""
-FOLLOWING = 4
-"""Steps in which a model follows a form that was put in place of a curve, before its held-out error is told."""
 ROUNDS = 3
 """Rounds in which branches are looked at, at most."""
-WORSE = 1.1
-"""By so much what is left of the samples may grow when forms take the place of curves."""
+Allows = Callable[[Neighbourhood], bool]
+"""Whether a model with forms in place of curves is good enough."""
 
 
 def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> Formulas:
@@ -126,8 +121,9 @@ def by_curve(model: DecoupledModel, j: int) -> BranchFormulas:
         return BranchFormulas(j, (), IDLE)
     if not np.isfinite(branch.domain).all():
         return BranchFormulas(j, (), f"{branch!r} has no range to be seen on")
-    place = Place.of_curve(branch)
-    return BranchFormulas(j, judged(place, guessed(place)))
+    curve = Curve.of(branch, np.linspace(*branch.domain, POINTS))
+    place = Place.of_curve(curve, float(len(branch.knots) or POINTS))
+    return BranchFormulas(j, listed(judged(place, guessed(place))))
 
 
 def by_data(around: Neighbourhood) -> Formulas:
@@ -136,18 +132,31 @@ def by_data(around: Neighbourhood) -> Formulas:
     Once forms are in place of curves and all is re-optimised, what is left is smaller, other branches are known better,
     and each is looked at again.
     """
-    here, names, rank = around, None, around.tangent.model.rank
-    found = [BranchFormulas(j, ()) for j in range(rank)]
-    for _ in range(ROUNDS):
-        found = [of_branch(around, here, j, known(found[j], here)) for j in range(rank)]
+    some, rank = Reference(looked_at(around)), around.tangent.model.rank
+    here, found, settled = some.around, [BranchFormulas(j, ()) for j in range(rank)], False
+    for _ in range(ROUNDS + rank):
+        forms = forms_of(here.tangent.model)
+        found = [one if settled and one.branch not in forms else of_branch(some, here, one, settled) for one in found]
         best = {one.branch: one.best for one in found if one.best is not None}
-        forms = {j: one.formula.form.name for j, one in best.items()}
-        if forms == names:
+        here = in_place(some.allows, here, best)
+        if settled:
             break
-        here, names = in_place(around, here, best), forms
-    told = with_changes(around, found)
-    doubt = plain_misfit(around)
-    return Formulas(told, True, tidied(with_domains(here.tangent.model, around.problem.X)), doubt)
+        settled = forms_of(here.tangent.model) == forms
+    if some.around is not around:
+        here = accepted(Reference(around).allows, around, here.tangent.model, list(forms_of(here.tangent.model)))
+    forms = forms_of(here.tangent.model)
+    kept = [one if one.branch in forms else without_best(one) for one in found]
+    return Formulas(tuple(kept), True, tidied(with_domains(here.tangent.model, around.problem.X)), plain_misfit(around))
+
+
+def forms_of(model: DecoupledModel) -> dict[int, Form]:
+    """The forms of those branches that are formulas."""
+    return {j: own.formula.form for j, own in enumerate(model.branches) if isinstance(own, FormulaBranch)}
+
+
+def without_best(found: BranchFormulas) -> BranchFormulas:
+    """The same where no form could take the place of the curve beside those of other branches."""
+    return replace(found, candidates=tuple(replace(one, within=False) for one in found.candidates))
 
 
 def plain_misfit(around: Neighbourhood) -> str | None:
@@ -172,24 +181,33 @@ def with_domains(model: DecoupledModel, X: Array) -> DecoupledModel:
     return model.changed(branches=branches)
 
 
-def known(found: BranchFormulas, here: Neighbourhood) -> Sequence[Formula]:
-    """The formulas of the round before where one of them is in place of the curve; none where all are to be tried."""
-    settled = isinstance(here.tangent.model.branches[found.branch], FormulaBranch)
-    return [one.formula for one in found.candidates] if settled else ()
+def of_branch(some: Reference, here: Neighbourhood, found: BranchFormulas, every: bool) -> BranchFormulas:
+    """Which forms come near a branch of the fit, in the model of this round: the best is measured, or every one.
 
-
-def of_branch(around: Neighbourhood, here: Neighbourhood, j: int, guesses: Sequence[Formula]) -> BranchFormulas:
-    """Which forms come near branch j of the fit, in the model of this round; guesses, if any, are all that is tried."""
+    Where a formula is in place of the curve already, it and those that were found before are all that is tried.
+    """
+    around, model, j = some.around, here.tangent.model, found.branch
     places = {one.branch: k for k, one in enumerate(here.tangent.moves)}
     if j not in places or not np.any(around.tangent.model.W1[:, j] != 0.0):
         return BranchFormulas(j, (), IDLE)
-    fitted = around.tangent.model.branches[j]
+    fitted, own = around.tangent.model.branches[j], model.branches[j]
     if isinstance(fitted, FormulaBranch):
         return BranchFormulas(j, (as_it_is(fitted),))
     place = Place.of(here, places[j])
+    place = replace(place, floor=max(place.floor, some.floor))
     if here is not around:
         place = place.compared_with(around, here, j)
-    return BranchFormulas(j, judged(place, guesses or guessed(place)))
+    known = [own.formula, *(one.formula for one in found.candidates)] if isinstance(own, FormulaBranch) else ()
+    result: list[Candidate] = []
+    for one in judged(place, known or guessed(place)):
+        if one.within and (every or not any(other.within for other in result)):
+            branches = [*model.branches[:j], FormulaBranch(one.formula, own.domain), *model.branches[j + 1 :]]
+            within, left, held_out = some.measured(reoptimise(here, model.changed(branches=branches), *ROUGHLY))
+            score = place.score(left, one.formula.form.size)
+            result.append(replace(one, within=within, held_out=held_out, score=score))
+        else:
+            result.append(replace(one, within=False))
+    return BranchFormulas(j, listed(result))
 
 
 def as_it_is(branch: FormulaBranch) -> Candidate:
@@ -197,59 +215,41 @@ def as_it_is(branch: FormulaBranch) -> Candidate:
     return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0)
 
 
-def in_place(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
-    """The model of a round with the best forms in place of curves, re-optimised.
-
-    Where the model would be worse than the fit, those that are farthest from their curves are left out.
-    """
-    chosen, most = sorted(best, key=lambda j: best[j].mean), WORSE * defined_objective(around)
-    while chosen:
-        there = reoptimise(around, replaced(around, here, {j: best[j].formula for j in chosen}))
-        if defined_objective(there) <= most:
-            return there
-        chosen.pop()
-    return around
+def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
+    """The model of a round with forms in place of curves, re-optimised, as far as that is allowed."""
+    model = here.tangent.model
+    branches = list(model.branches)
+    for j, one in best.items():
+        branches[j] = FormulaBranch(one.formula, branches[j].domain)
+    return accepted(allows, here, model.changed(branches=branches), sorted(best, key=lambda j: best[j].mean))
 
 
-def replaced(around: Neighbourhood, here: Neighbourhood, best: Mapping[int, Formula]) -> DecoupledModel:
-    """The model of a round with some forms; where it has others, the fit's curves are there again."""
-    fitted, model = around.tangent.model, here.tangent.model
-    W0, W1, branches = model.W0.copy(), model.W1.copy(), list(model.branches)
-    for j, own in enumerate(fitted.branches):
-        if j in best:
-            branches[j] = FormulaBranch(best[j], own.domain)
-        elif isinstance(branches[j], FormulaBranch):
-            W0[j], W1[:, j], branches[j] = fitted.W0[j], fitted.W1[:, j], own
-    return model.changed(W0=W0, W1=W1, branches=branches)
-
-
-def with_changes(around: Neighbourhood, found: Sequence[BranchFormulas]) -> tuple[BranchFormulas, ...]:
-    """The same with the change of the held-out error by the best form of each branch."""
-    some, model = fewer_samples(around), around.tangent.model
-    curves = {j for j, branch in enumerate(model.branches) if not isinstance(branch, FormulaBranch)}
-    new = {one.branch for one in found if one.best is not None} & curves
-    before = float(np.max(held_out_error(some))) if new else 0.0
-    return tuple(with_change(some, one, before) if one.branch in new else one for one in found)
-
-
-def with_change(some: Neighbourhood, found: BranchFormulas, before: float) -> BranchFormulas:
-    """The same with the change of the held-out error, in % of the worst output, by the best form."""
-    assert found.best is not None
-    after = error_with(some, found.branch, found.best.formula)
-    change = after - before if np.isfinite(after - before) else None
-    told = [replace(one, held_out=change) if one is found.best else one for one in found.candidates]
-    return BranchFormulas(found.branch, tuple(told))
+def accepted(allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int]) -> Neighbourhood:
+    """A model, re-optimised, where it is allowed; else those of its branches, one after another, with which it is."""
+    there = reoptimise(here, wanted)
+    if allows(there):
+        return there
+    for j in order if len(order) > 1 else ():
+        model = here.tangent.model
+        W0, W1, branches = model.W0.copy(), model.W1.copy(), list(model.branches)
+        W0[j], W1[:, j], branches[j] = wanted.W0[j], wanted.W1[:, j], wanted.branches[j]
+        there = reoptimise(here, model.changed(W0=W0, W1=W1, branches=branches))
+        if allows(there):
+            here = there
+    return here
 
 
 def guessed(place: Place) -> list[Formula]:
-    """First guesses of forms, those that are nearest to the curve."""
+    """First guesses of forms, those that are nearest to the curve, each after some steps towards it."""
+    alone = Place.of_curve(place.curve, place.freedom)
     guesses = [(place.deviations(guess)[0], guess) for form in TRIED for guess in first_guesses(form, place.curve)]
     simplest = [guess for _, guess in guesses if guess.form.name in SIMPLEST]  # where noise is all there is
     near = sorted((one for one in guesses if one[0] <= HOPELESS), key=lambda one: one[0])
-    return [*simplest, *(guess for _, guess in near[:GUESSES] if guess.form.name not in SIMPLEST)]
+    others = [guess for _, guess in near[:GUESSES] if guess.form.name not in SIMPLEST]
+    return [*simplest, *(replace(alone, floor=0.0).improve(guess, *ROUGHLY)[0] for guess in others)]
 
 
-def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
+def judged(place: Place, guesses: Sequence[Formula]) -> list[Candidate]:
     """Which forms come near a branch, the best first."""
     from scipy.special import fdtrc
 
@@ -275,8 +275,17 @@ def judged(place: Place, guesses: Sequence[Formula]) -> tuple[Candidate, ...]:
         mean, largest = place.deviations(formula)
         chance = float(fdtrc(more, place.spare, (left - least) / more / noise))
         within = chance > CHANCE and mean <= NOWHERE
-        if (within or mean <= FARTHEST) and not any(contains(formula.form, one.formula.form) for one in result):
+        if within or mean <= FARTHEST:
             result.append(Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size)))
+    return result
+
+
+def listed(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The best candidates, those that are within first, without those that have a simpler one for a special case."""
+    result: list[Candidate] = []
+    for one in sorted(found, key=lambda one: (not one.within, one.score)):
+        if not any(contains(one.formula.form, other.formula.form) for other in result):
+            result.append(one)
     return tuple(result[:LISTED])
 
 
@@ -327,12 +336,3 @@ def contains(form: Form, simpler: Form) -> bool:
     if form.h is None:
         return simpler.h is None or simpler.shape in ("square", "cube", "fourth power")
     return form.has_line and simpler.shape in (form.shape, "line", "constant")
-
-
-def error_with(some: Neighbourhood, j: int, formula: Formula) -> float:
-    """The held-out error of the worst output, in %, with a formula for branch j; not a number where there is none."""
-    model = some.tangent.model
-    branches = list(model.branches)
-    branches[j] = FormulaBranch(formula, model.branches[j].domain)
-    there = reoptimise(some, model.changed(branches=branches), FOLLOWING)
-    return float(np.max(held_out_error(there))) if np.isfinite(there.data_matrix).all() else np.nan

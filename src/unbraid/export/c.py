@@ -58,8 +58,8 @@ static $real piecewise(const $real *breaks, int count, const $real *rows, int de
     int p;
     if (is_far(t)) {
         degree = leading(c, degree);
-        value = degree > 0 ? c[degree] : 0.0$f;
-        for (p = degree > 0 ? degree : 1; p > 0; p--)
+        value = c[degree];
+        for (p = degree; p > 0; p--)
             value *= t;
         return value;
     }

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from unbraid.errors import SettingError, check_path, shown
-from unbraid.runtime.files import StrPath, replacing
+from unbraid.errors import FileError, SettingError, check_path, shown
+from unbraid.runtime.files import StrPath, opened, replacing
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ ENDINGS = {
     ".tex": "unbraid.export.latex",
 }
 """The modules that write files, by ending; each has a function `write` that is a `Writer`."""
+WRITTEN, START = b"Written by unbraid", 4096
+"""What the first lines of exported programs say, and how many bytes have them."""
 LONGEST_NAME = 63
 """Characters of a function's name: MATLAB takes no more."""
 
@@ -71,13 +73,28 @@ def export_model(
         raise SettingError(f"dtype must be 'float64' or 'float32', got {shown(dtype)}.")
     write: Writer = import_module(endings[ending]).write
     contents = write(model, Options(function_name(target, name), dtype, jacobian))
+    files = {target if own == ending else target.with_suffix(own): content for own, content in contents.items()}
+    for own in files:
+        check_companion(own, target)
     written = []
-    for own_ending, content in contents.items():
-        own = target.with_suffix(own_ending)
+    for own, content in files.items():
         with replacing(own) as file:
             file.write(content)
         written.append(own)
     return tuple(written)
+
+
+def check_companion(own: Path, target: Path) -> None:
+    """Refuse to replace a file beside the one that was asked for, unless unbraid wrote it."""
+    if own == target or not own.is_file():
+        return
+    with opened(own, "a file that unbraid wrote") as file:
+        foreign = WRITTEN not in file.read(START)
+    if foreign:
+        raise FileError(
+            f"{own} is there already, and was not written by unbraid. Exporting to {target.name} would replace it: "
+            "choose another name, or move that file."
+        )
 
 
 def function_name(target: Path, name: str | None) -> str:

@@ -44,7 +44,8 @@ function [value, slope] = piecewise(u, breaks, middle, rate, powers)
         value = value .* near + reshape(powers(p, piece), size(u));
     end
     if any(far)  % the highest power that is there decides
-        value(far) = NaN;
+        c = reshape(powers(1, piece), size(u));
+        value(far) = c(far);
         slope(far) = 0;
         for p = 2:size(powers, 1)
             c = reshape(powers(p, piece), size(u));

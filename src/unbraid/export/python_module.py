@@ -22,10 +22,10 @@ def values(X):
     points = as_points(X)
     F = np.empty((len(points), {n}))
     for start in range(0, len(points), BLOCK):
-        inputs = W0 @ points[start : start + BLOCK].T
         with np.errstate(all="ignore"):  # where a function has no value there is NaN
+            inputs = W0 @ points[start : start + BLOCK].T
             G = np.array([value(u) for (value, _), u in zip(FUNCTIONS, inputs)])
-        F[start : start + BLOCK] = G.T @ W1.T + BIAS
+            F[start : start + BLOCK] = G.T @ W1.T + BIAS
     return F.reshape(np.shape(X)[:-1] + ({n},))
 
 
@@ -34,10 +34,10 @@ def jacobian(X):
     points = as_points(X)
     J = np.empty((len(points), {n}, {m}))
     for start in range(0, len(points), BLOCK):
-        inputs = W0 @ points[start : start + BLOCK].T
         with np.errstate(all="ignore"):
+            inputs = W0 @ points[start : start + BLOCK].T
             slopes = np.array([slope(u) for (_, slope), u in zip(FUNCTIONS, inputs)])
-        J[start : start + BLOCK] = (W1 * slopes.T[:, None, :]) @ W0
+            J[start : start + BLOCK] = (W1 * slopes.T[:, None, :]) @ W0
     return J.reshape(np.shape(X)[:-1] + ({n}, {m}))
 
 
@@ -57,7 +57,7 @@ def piecewise(u, breaks, middle, rate, powers):
         value = value * near + powers[p].take(piece)
     for s in np.flatnonzero(np.isinf(t)):  # the highest power that is there decides
         p = highest(powers[:, piece[s]])
-        value[s] = powers[p, piece[s]] * t[s] ** p if p > 0 else np.nan
+        value[s] = powers[p, piece[s]] * t[s] ** p
     return value
 
 

@@ -41,6 +41,12 @@ class PieceTable:
         return np.asarray(np.arange(r) * width + width // 2 - 1)
 
     @property
+    def ends(self) -> IndexArray:
+        """(2, r), the places of the first and the last piece of each function."""
+        first = np.arange(len(self.breaks)) * self.breaks.shape[1]
+        return np.stack([first, first + np.isfinite(self.breaks).sum(axis=1)])
+
+    @property
     def turns(self) -> list[tuple[int, int]]:
         """How far to go in the table after each comparison, where u has reached the break, and where it has not.
 

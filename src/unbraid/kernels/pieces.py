@@ -4,7 +4,8 @@ The pieces of a function lie between breaks β_1 ≤ … ≤ β_{P-1}, and the i
 
     g(u) = Σ_p powers[p, i] t^p,        t = (u - middle_i) rate_i,        β_i ≤ u < β_{i+1},
 
-so that a value costs the search for its piece and a few products, whatever basis it came from.
+so that a value costs the search for its piece and a few products, whatever basis it came from. At infinity the outer
+pieces have their limits: infinities, or the constant that is left of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, isinf
+from math import comb, inf, isinf
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +91,12 @@ class Pieces:
             slope[far] = [self.slope_at(one) for one in u[far].tolist()]
         return slope
 
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Values and slopes (2,) at minus and plus infinity."""
+        ends = (-inf, inf)
+        return np.array([self.value_at(end) for end in ends]), np.array([self.slope_at(end) for end in ends])
+
     def bend(self, u: Array) -> Array:
         """The second derivative at u (S,); not a number where u is not one."""
         (at, _), powers = self._locate(u), self.powers
@@ -114,7 +121,7 @@ class Pieces:
         t, value = (u - middle) * rate, 0.0
         for power in powers:
             value = value * t + power
-        return leading(powers[:-1], t) * t if isinf(t) else value
+        return leading(powers, t) if isinf(t) else value
 
     def slope_at(self, u: float) -> float:
         """The slope at one u: the number that `slope` gives."""

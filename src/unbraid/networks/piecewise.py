@@ -36,6 +36,7 @@ class PiecewiseBranches(torch.nn.Module):  # type: ignore[misc]
         which, share = joined_shares(branches, functions, first, table.powers.shape)
         tables = {
             "start": table.start,
+            "ends": table.ends,
             "breaks": table.breaks.ravel(),
             "variables": np.stack([table.middle.ravel(), table.rate.ravel()], axis=-1),
             "powers": table.powers.reshape(len(table.powers), -1).T,
@@ -56,7 +57,17 @@ class PiecewiseBranches(torch.nn.Module):  # type: ignore[misc]
         *lower, value = powers[place].unbind(-1)
         for power in reversed(lower):
             value = value * t + power
-        return value
+        low, high = limits(powers[self.ends].detach())
+        return torch.where(t == torch.inf, high, torch.where(t == -torch.inf, low, value))
+
+
+def limits(powers: Any) -> Any:
+    """What polynomials (2, r, q + 1) have at minus and plus infinity: (2, r). They have no gradients."""
+    exponents = torch.arange(powers.shape[-1], device=powers.device)
+    highest = torch.where(powers != 0.0, exponents, 0).amax(-1, keepdim=True)
+    sides = torch.tensor([[-torch.inf], [torch.inf]], dtype=powers.dtype, device=powers.device)
+    leading = powers.gather(-1, highest)[..., 0]
+    return torch.where(highest[..., 0] == 0, leading, leading * sides ** highest[..., 0])
 
 
 def joined_shares(

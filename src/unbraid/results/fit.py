@@ -227,7 +227,7 @@ class Fit:
         ----------
         threshold
             None: forms that describe a branch within its uncertainty. A number: those, too, that are within so many
-            percent of the spread of a curve, in the root mean square.
+            percent of the spread of a curve, in the root mean square, and add no more to an error.
         problem
             What was fitted, where the fit does not remember it.
 

@@ -167,6 +167,7 @@ class DecoupledModel:
         """How many branches the model has, r."""
         return len(self.branches)
 
+    @np.errstate(invalid="ignore", over="ignore")
     def __call__(self, X: npt.ArrayLike, *, out: Floats | None = None, dtype: npt.DTypeLike | None = None) -> Array:
         """The values at X (S, m): (S, n). A single point (m,) gives (n,).
 
@@ -189,6 +190,7 @@ class DecoupledModel:
         F += self.bias
         return F
 
+    @np.errstate(invalid="ignore", over="ignore")
     def jacobian(self, X: npt.ArrayLike, *, out: Floats | None = None, dtype: npt.DTypeLike | None = None) -> Array:
         """J(x) = W1 diag(g'(W0 x)) W0 at X (S, m): (S, n, m). A single point (m,) gives (n, m).
 

@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from unbraid.export.files import Options
 from unbraid.export.onnx_graphs.centred import centred
 from unbraid.export.onnx_graphs.expressions import write_expression
 from unbraid.export.onnx_graphs.nodes import Graph, check_onnx
 from unbraid.export.portable import Portable, as_portable
 from unbraid.export.tables import tabulate
+from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import Expression
 from unbraid.results.branches.forms import Formula
@@ -101,7 +104,19 @@ def pieces_nodes(graph: Graph, functions: Sequence[Pieces], u: str, slopes: bool
         if slopes:
             slope = value if slope is None else graph.node("Add", graph.node("Mul", slope, t), value)
         value = graph.node("Add", graph.node("Mul", value, t), powers.pop())
-    return Evaluated(value, None if slope is None else graph.node("Mul", slope, rate))
+    values, gradients = (np.array(ends) for ends in zip(*(one.limits for one in functions), strict=True))
+    value = with_limits(graph, t, value, values)
+    if slope is not None:
+        slope = with_limits(graph, t, graph.node("Mul", slope, rate), gradients)
+    return Evaluated(value, slope)
+
+
+def with_limits(graph: Graph, t: str, value: str, limits: Array) -> str:
+    """Values with their limits (r, 2) at minus and plus infinity where t is infinite: sums of infinities have none."""
+    for end, other in enumerate(("detect_positive", "detect_negative")):
+        limit = graph.constant(limits[:, end].astype(graph.dtype))
+        value = graph.node("Where", graph.node("IsInf", t, **{other: 0}), limit, value)
+    return value
 
 
 def formula_nodes(graph: Graph, formula: Formula, u: str, slopes: bool) -> Evaluated:

@@ -217,9 +217,10 @@ class Formula:
     def shifted(self, by: float) -> Formula:
         """The formula of g(u - by)."""
         if self.form.h is None:
-            moved = np.polynomial.Polynomial(self.parameters)(np.polynomial.Polynomial([-by, 1.0]))
-            coefficients = np.zeros(len(self.parameters))
-            coefficients[: len(moved.coef)] = moved.coef
-            return Formula(self.form, tuple(map(float, coefficients)))
+            moved = list(self.parameters)
+            for low in range(len(moved) - 1):
+                for k in reversed(range(low, len(moved) - 1)):
+                    moved[k] -= by * moved[k + 1]
+            return Formula(self.form, tuple(moved))
         a, b, c, d, *line = self.parameters
         return Formula(self.form, (a, b, c - b * by, d - sum(line) * by, *line))

@@ -133,6 +133,7 @@ class Rounding:
         return np.where(weight > share * weight.max(initial=0.0), coefficients, 0.0)
 
 
+@np.errstate(all="ignore")
 def output_terms(model: DecoupledModel, digits: int, sizes: Array | None = None) -> list[Output]:
     """The outputs of a model as sums of terms, for numbers of so many significant digits."""
     rounding = Rounding(digits, sizes)
@@ -202,8 +203,7 @@ def span_and_level(domain: tuple[float, float], function: Callable[[Array], Arra
     low, high = domain
     if not isfinite(low) or not isfinite(high):
         return np.inf, 0.0
-    with np.errstate(all="ignore"):
-        values = function(np.linspace(low, high, GRID))
+    values = function(np.linspace(low, high, GRID))
     finite = values[np.isfinite(values)]
     return (float(np.ptp(finite)), float(finite.mean())) if finite.size else (np.inf, 0.0)
 
@@ -224,7 +224,9 @@ def settled(term: Term) -> Term:
         exponent = term.number if term.function == POWER else -1
         unit = np.zeros(len(argument.coefficients))
         unit[single] = 1.0
-        return replace(term, factor=factor * float(argument.coefficients[single]) ** exponent, argument=Affine(unit))
+        return replace(
+            term, factor=factor * float(argument.coefficients[single] ** float(exponent)), argument=Affine(unit)
+        )
     used = np.flatnonzero(argument.coefficients)
     odd = term.function in ODD or (term.function == POWER and term.number % 2 == 1)
     even = term.function in EVEN or (term.function == POWER and not odd)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isfinite, isinf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,9 @@ class Notation:
         """A number, its sign with it."""
         size = abs(float(value))
         mantissa, _, exponent = f"{size:.{self.digits - 1}e}".partition("e")
-        if size == 0.0 or SMALLEST <= size < LARGEST:
+        if not isfinite(size):
+            text = self.name("inf" if isinf(size) else "nan")
+        elif size == 0.0 or SMALLEST <= size < LARGEST:
             text = np.format_float_positional(size, self.digits, fractional=False, trim="-")
         else:
             short = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
