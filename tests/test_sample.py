@@ -135,7 +135,9 @@ def test_it_is_shown_with_its_learning_curve() -> None:
         ((10.0, 20.0, 1.0), None, 64, None, ""),
         ((10.0, 1.0), 2.0, 64, True, "within the target of 2 %"),
         ((1.0,), 2.0, 64, None, ""),  # sixteen fresh samples may be lucky
-        ((1.0,), 2.0, 0, True, "within the target"),
+        ((1.0,), 2.0, 0, False, "only 16 fresh points judged the fit to 16 samples"),
+        ((1e-5,), None, 64, None, ""),
+        ((1e-5,), None, 0, False, "is not known yet"),
         ((10.0, 1e-4), None, 64, True, "as good as none"),
         ((80.0, 79.0, 78.0), None, 64, None, ""),
         ((8.0, 4.0), None, 0, False, "still falls, from 8 % with 16: more would help."),
@@ -143,7 +145,6 @@ def test_it_is_shown_with_its_learning_curve() -> None:
         ((8.0, 6.0), 1e-3, 0, False, "the target of 0.001 % is far"),
         ((8.0, 7.9), None, 0, False, "hardly less than the 8 % with 16"),
         ((8.0, 9.0), None, 0, False, "no less than the 8 % with 16"),
-        ((8.0,), None, 0, False, "is the only one"),
         ((), None, 0, False, "no points are left"),
         ((), None, 16, None, ""),
     ],

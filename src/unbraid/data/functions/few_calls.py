@@ -94,11 +94,11 @@ class FewCalls:
         """
         rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
         v = np.where(self.middle < X[rows], -self.steps, self.steps)
-        silent = replace(self.f, told=lambda points: None)
+        silent = replace(self.f, told=lambda points: None, failures={})
         there = silent(X[rows] + FURTHER * v, rows, beside=True)
         back = silent(X[rows] - FURTHER * v, rows, beside=True) if self.side == "central" else F[rows]
         change = (there - back) / (FURTHER if self.side == "forward" else 2.0 * FURTHER)
-        unit = np.maximum(np.std(F, axis=0) * np.max(self.steps / self.scale), np.abs(change).max(axis=0))
+        unit = np.maximum(np.std(F, axis=0) * np.max(self.steps / self.scale), np.fmax.reduce(np.abs(change), axis=0))
         apart = np.abs((J[rows] @ v[:, :, None])[:, :, 0] - change) > APART * unit
         wrong = apart & varying(F, self.f.resolution)
         if np.count_nonzero(wrong.any(axis=1)) > len(rows) // CHECKED:

@@ -50,6 +50,7 @@ class Kept:
 
     def __init__(self, file: CallFile | None = None) -> None:
         self.file, self.calls = file, Calls() if file is None else file.earlier
+        self.notes: list[str] = []
         self.places = {key_of(point): at for at, point in enumerate(self.calls.points)}
         self.lock = threading.Lock()
         self.seconds = self.computing = 0.0
@@ -185,8 +186,11 @@ class Kept:
         """Write all into the file; calls that are still under way are forgotten."""
         with self.lock:
             file, self.file = self.file, None
-            if file is not None:
-                file.close(self.calls)
+            try:
+                if file is not None:
+                    file.close(self.calls)
+            except FileError as error:  # the answers are worth more than the file
+                self.notes.append(f"Calls were not kept: {error} The result is complete, and another run calls anew.")
 
 
 @contextmanager
