@@ -156,7 +156,6 @@ KINDS: dict[str, Kind] = {
     "None here and there": lambda rng: where(corner, lambda x: None),
     "a generator": lambda rng: lambda x: (one for one in x),
     "a dictionary": lambda rng: lambda x: {"y": x[0]},
-    "a set": lambda rng: lambda x: {1.0},
     "a function": lambda rng: lambda x: np.sin,
     "nothing": lambda rng: lambda x: [],
     "dates": lambda rng: lambda x: np.datetime64("2020-01-01"),
