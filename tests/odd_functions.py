@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -69,6 +69,11 @@ def mutating(x: Array) -> Array:
     return np.array([x[0] ** 2])
 
 
+def slow(x: Array) -> Array:
+    time.sleep(0.001)
+    return smooth(x)
+
+
 def returning(x: Array) -> Array:
     x *= 2.0
     return x
@@ -120,8 +125,8 @@ KINDS: dict[str, Kind] = {
     ),
     "of a batch": lambda rng: lambda x: smooth(x[:, :]),
     "of both": lambda rng: smooth,
-    "of two arguments": lambda rng: lambda x, y: x + y,
-    "of no argument": lambda rng: lambda: 1.0,
+    "of two arguments": lambda rng: np.hypot,
+    "of no argument": lambda rng: cast(Any, time.time),
     "a ufunc": lambda rng: np.sin,
     "a partial": lambda rng: functools.partial(np.multiply, 2.0),
     "a sum": lambda rng: np.sum,
@@ -212,7 +217,7 @@ KINDS: dict[str, Kind] = {
     "a little random": lambda rng: noisy(rng, 1e-9),
     "counts": lambda rng: Counter(),
     "holds a lock": lambda rng: locked(),
-    "slow": lambda rng: lambda x: (time.sleep(0.001), smooth(x))[1],
+    "slow": lambda rng: slow,
     # Frameworks.
     "torch": lambda rng: lambda x: torch.tanh(x.sum(-1, keepdim=True)),
     "torch in single precision": lambda rng: lambda x: torch.tanh(x.float()),

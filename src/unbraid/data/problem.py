@@ -300,8 +300,9 @@ class Problem(SampleArrays):
     def look(self) -> Look:
         """What is odd about the samples, in sentences, each with a cure: it is worth a look before a fit.
 
-        Columns that do not vary, or are sums of others; copies, and points with several values; far values and long
-        tails; inputs of a few values; what is missing; too few samples; Jacobians that are not those of the values.
+        Columns that do not vary, or are sums of others; outputs that are an input in other units; copies, and points
+        with several values; far values and long tails; inputs of a few values; what is missing; too few samples;
+        Jacobians that are not those of the values.
         Where samples are very many it looks at 100,000 of them.
 
         Examples
