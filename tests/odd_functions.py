@@ -125,7 +125,7 @@ KINDS: dict[str, Kind] = {
     ),
     "of a batch": lambda rng: lambda x: smooth(x[:, :]),
     "of both": lambda rng: smooth,
-    "of two arguments": lambda rng: np.hypot,
+    "of two arguments": lambda rng: cast(Any, np.hypot),
     "of no argument": lambda rng: cast(Any, time.time),
     "a ufunc": lambda rng: np.sin,
     "a partial": lambda rng: functools.partial(np.multiply, 2.0),

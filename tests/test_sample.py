@@ -141,7 +141,7 @@ def test_points_at_which_it_fails_are_left_out() -> None:
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_finished_rounds_are_kept(error: type[BaseException]) -> None:
     """Whatever ends a later one: an error at all of its points, or Ctrl-C in a call."""
-    phases = set()
+    phases = set[str]()
 
     def f(x: Array) -> list[float]:
         if phases > {"calls"}:  # there was a fit

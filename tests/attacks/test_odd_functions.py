@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ def attack(seed: int) -> None:
     kind, f, X, settings = odd_case(seed)
     few_calls = settings["derivatives"] in (None, "forward", "central")
     box = [[0.0, 1.0]] * min(X.shape[1], 6)
-    for sample in (
+    samples: list[Callable[[], None]] = [
         lambda: check_samples(ub.Problem.from_function(f, X, **settings)),
         lambda: check_sampling(ub.sample(f, box, 1, **QUICK | (settings if few_calls else {}))),
-    ):
+    ]
+    for sample in samples:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

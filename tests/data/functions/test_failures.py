@@ -74,7 +74,7 @@ def test_where_many_points_fail_the_others_are_as_they_were(derivatives: Any, jo
     problem = some_left_out(f, X, f"{np.sum(~good)} of 40 samples are left out", derivatives=derivatives, jobs=jobs)
     alone = ub.Problem.from_function(f, X[good], derivatives=derivatives)
     np.testing.assert_array_equal(problem.X, alone.X)
-    np.testing.assert_array_equal(problem.F, alone.F)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(problem.F, alone.F)
     if derivatives is not None:
         np.testing.assert_allclose(problem.J, alone.J, atol=1e-6)  # type: ignore[arg-type]
 

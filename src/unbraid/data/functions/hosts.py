@@ -88,7 +88,12 @@ class TimedFunction:
         if rows & self.slow:
             raise self.no_answer()
         helper, late = self.idle.pop() if self.idle else self.new_helper(), threading.Event()
-        timer = threading.Timer(self.seconds, lambda: (late.set(), helper.kill()))
+
+        def end() -> None:
+            late.set()
+            helper.kill()
+
+        timer = threading.Timer(self.seconds, end)
         timer.start()
         try:
             answer = helper.ask(Message.of((call_known, (self.key, x), None)))
