@@ -250,10 +250,10 @@ class Problem(SampleArrays):
         A point at which f fails is left out, and named in a warning:
 
         >>> import warnings
-        >>> X[17] = [0.0, 0.5]
+        >>> X[17] = 0.0
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     problem = ub.Problem.from_function(lambda x: 1.0 / x[0], X)
+        ...     problem = ub.Problem.from_function(lambda x: 1.0 / np.abs(x).sum(), X)
         >>> problem.S, str(caught[0].message)[:80]
         (49, '1 of 50 samples is left out, because f has no answer there: 17 (from 0). The fir')
         """
