@@ -268,10 +268,11 @@ def describe_units(near: Neighbours) -> str | None:
     factors = np.linalg.lstsq(parts, rises)[0]
     left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
     apart = (np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)) | (factors < 0.0)
-    if not apart.any() or left > min(GAINED * left_together, UNITS_LEFT * float(rises @ rises)):
+    total = float(rises @ rises)
+    if not apart.any() or not total or left > min(GAINED * left_together, UNITS_LEFT * total):
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
-    sure = certainty(left / float(rises @ rises), near.left(near.slopes))
+    sure = certainty(left / total, near.left(near.slopes))
     return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "", sure)
 
 
@@ -294,7 +295,7 @@ def describe_factor(near: Neighbours) -> str | None:
     expected = near.expected(near.slopes)
     factor = float(np.sum(expected * near.rises)) / max(float(np.sum(expected**2)), np.finfo(float).tiny)
     left = near.left(factor * near.slopes)
-    if 1.0 / FAR_FACTOR < factor < FAR_FACTOR or left >= MOST_LEFT:
+    if 1.0 / FAR_FACTOR < factor < FAR_FACTOR or left >= MOST_LEFT or not factor:
         return None
     cause = f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ"
     return told(cause, "", certainty(left, near.left(near.slopes)))
