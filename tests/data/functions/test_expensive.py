@@ -121,6 +121,15 @@ def test_the_result_does_not_depend_on_jobs(f: Any, derivatives: Any) -> None:
         np.testing.assert_array_equal(one.J, two.J)
 
 
+@pytest.mark.parametrize("derivatives", ["forward", "central"])
+def test_the_result_does_not_depend_on_how_many_points_memory_holds(
+    derivatives: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = arrays(ub.Problem.from_function(of_a_point, X, derivatives=derivatives))[1]
+    monkeypatch.setattr("unbraid.kernels.arrays.TEMPORARY_ENTRIES", 7)
+    np.testing.assert_array_equal(arrays(ub.Problem.from_function(of_a_point, X, derivatives=derivatives))[1], whole)
+
+
 def test_five_point_differences_can_be_taken_in_parallel() -> None:
     one, two = (arrays(ub.Problem.from_function(of_a_point, X, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_array_equal(one[1], two[1])
