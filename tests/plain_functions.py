@@ -49,5 +49,15 @@ def refused(f: Any, points: Any = X, says: str = "", **settings: Any) -> str:
     return message
 
 
+def some_left_out(f: Any, points: Any, says: str, **settings: Any) -> ub.Problem:
+    """The problem of a function that fails at some points, of which it warns."""
+    with pytest.warns(UserWarning, match=says) as caught:
+        problem = ub.Problem.from_function(f, points, **settings)
+    [message] = [str(one.message) for one in caught]
+    assert message.isprintable()
+    assert problem.complete
+    return problem
+
+
 def matrix(size: int) -> Array:
     return np.random.default_rng(size).standard_normal((size, size))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +15,9 @@ from hypothesis import strategies as st
 
 import unbraid as ub
 from unbraid import plots
-from unbraid.errors import DataError
+from unbraid.errors import DataError, FileError
 from unbraid.kernels.arrays import Array
+from unbraid.runtime.call_file import CallFile
 from unbraid.runtime.progress import Progress
 from unbraid.selection.learning import CurvePoint, ending_of
 
@@ -110,6 +114,78 @@ def test_ctrl_c_keeps_what_there_is() -> None:
         ub.sample(wave, BOX, 2, callback=stop_at_once, **QUICK)
 
 
+@pytest.mark.parametrize("budget", [17, 32, 47])
+def test_a_few_fresh_points_are_never_enough(budget: int) -> None:
+    found = ub.sample(wave, BOX, 2, budget=budget, target=50.0, **QUICK)
+    assert budget == found.problem.S
+    assert not found.enough
+    assert f"only {found.curve[-1].fresh} fresh point" in found.reason
+    assert "not known yet" in found.reason
+
+
+def test_points_at_which_it_fails_are_left_out() -> None:
+    def f(x: Array) -> list[float]:
+        if x[0] < -0.5:
+            raise RuntimeError("The solver diverged.")
+        return wave(x) if x[1] < 1.5 else [np.nan, 0.0]
+
+    found = ub.sample(f, BOX, 2, target=1.0, **QUICK)
+    assert found.enough
+    assert (found.problem.X[:, 0] >= -0.5).all()
+    assert (found.problem.X[:, 1] < 1.5).all()
+    [note] = found.notes
+    assert " are left out, because f has no answer there: " in note
+    assert note in repr(found)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_finished_rounds_are_kept(error: type[BaseException]) -> None:
+    """Whatever ends a later one: an error at all of its points, or Ctrl-C in a call."""
+    phases = set[str]()
+
+    def f(x: Array) -> list[float]:
+        if phases > {"calls"}:  # there was a fit
+            raise error("no licence")
+        return wave(x)
+
+    found = ub.sample(f, BOX, 2, derivatives=None, callback=lambda progress: phases.add(progress.phase), **QUICK)
+    assert found.problem.S == 16
+    assert not found.enough
+    assert found.reason.startswith("It ended early" if error is ValueError else "Ctrl-C")
+
+
+def test_a_full_disk_is_told_of_and_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, after = CallFile.add_call, [20]
+
+    def full(self: CallFile, point: Array, answer: Array) -> None:
+        after[0] -= 1
+        if after[0] == 0:
+            os.close(self._journal.fileno())  # every write fails from here on
+        real(self, point, answer)
+
+    @contextmanager
+    def refusing(path: Any) -> Iterator[Any]:
+        raise FileError(f"{path} cannot be written: no space left.")
+        yield
+
+    monkeypatch.setattr(CallFile, "add_call", full)
+    monkeypatch.setattr("unbraid.runtime.call_file.replacing", refusing)
+    found = ub.sample(wave, BOX, 1, derivatives=None, budget=32, cache=tmp_path / "calls.npz", **QUICK)
+    assert found.problem.S == 32
+    [note] = found.notes
+    assert note.startswith("Calls were not kept: ")
+    assert "calls.npz cannot be written: no space left. " in note
+    with pytest.warns(UserWarning, match="Calls were not kept"):
+        assert ub.Problem.from_function(wave, found.problem.X, cache=tmp_path / "other.npz").S == 32
+
+
+def test_what_a_full_disk_did_not_take_is_written_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CallFile, "_add", lambda self, kind, payload: setattr(self, "_full", True))
+    found = ub.sample(wave, BOX, 1, derivatives=None, budget=16, cache=tmp_path / "calls.npz", **QUICK)
+    assert found.notes == ()
+    assert len(np.load(tmp_path / "calls.npz")["X"]) >= 16
+
+
 def test_it_is_shown_with_its_learning_curve() -> None:
     nothing = cast(Any, None)
     problem = ub.Problem(np.ones((64, 2)), np.ones((64, 1)))
@@ -135,7 +211,9 @@ def test_it_is_shown_with_its_learning_curve() -> None:
         ((10.0, 20.0, 1.0), None, 64, None, ""),
         ((10.0, 1.0), 2.0, 64, True, "within the target of 2 %"),
         ((1.0,), 2.0, 64, None, ""),  # sixteen fresh samples may be lucky
-        ((1.0,), 2.0, 0, True, "within the target"),
+        ((1.0,), 2.0, 0, False, "only 16 fresh points judged the fit to 16 samples"),
+        ((1e-5,), None, 64, None, ""),
+        ((1e-5,), None, 0, False, "is not known yet"),
         ((10.0, 1e-4), None, 64, True, "as good as none"),
         ((80.0, 79.0, 78.0), None, 64, None, ""),
         ((8.0, 4.0), None, 0, False, "still falls, from 8 % with 16: more would help."),
@@ -143,7 +221,6 @@ def test_it_is_shown_with_its_learning_curve() -> None:
         ((8.0, 6.0), 1e-3, 0, False, "the target of 0.001 % is far"),
         ((8.0, 7.9), None, 0, False, "hardly less than the 8 % with 16"),
         ((8.0, 9.0), None, 0, False, "no less than the 8 % with 16"),
-        ((8.0,), None, 0, False, "is the only one"),
         ((), None, 0, False, "no points are left"),
         ((), None, 16, None, ""),
     ],
@@ -182,6 +259,7 @@ def test_without_samples_left_it_always_ends_with_a_sentence(errors: list[float]
         ({"speed": (0.0, np.inf)}, "that of input 'speed' goes from 0 to inf"),
         ({"speed": (0.0, "fast")}, r"box must be \(m, 2\)"),
         ({}, r"box must be \(m, 2\)"),
+        (np.tile([[0.0, 1.0]], (25_000, 1)), "box has 25000 inputs, and points can be chosen for 21201 at most"),
     ],
 )
 def test_boxes_that_are_none_are_refused_with_a_sentence(box: Any, says: str) -> None:
@@ -199,6 +277,8 @@ def test_boxes_that_are_none_are_refused_with_a_sentence(box: Any, says: str) ->
         ({"jobs": 0}, "jobs must be"),
         ({"rng": "seed"}, "rng must be"),
         ({"callback": 3}, "callback must be"),
+        ({"timeout": 0}, "timeout must be"),
+        ({"budget": 3, "derivatives": None}, "budget=3 values are fewer than the 4 unknowns"),
     ],
 )
 def test_settings_are_refused_before_any_call(settings: dict[str, Any], says: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.data.checks import counted, numbers
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import DataError, as_generator, check_number, check_whole
+from unbraid.errors import DataError, UnbraidError, as_generator, check_number, check_whole
 from unbraid.kernels.arrays import Array
 from unbraid.results.fit import Fit
 from unbraid.results.outcome import Status
@@ -30,11 +30,14 @@ from unbraid.runtime.progress import Callback
 from unbraid.selection.learning import INTERRUPTED, CurvePoint, Ending, ending_of, judge
 
 if TYPE_CHECKING:
-    from unbraid.data.functions import Derivatives, Function, Kept, SamplingSettings
+    from unbraid.data.functions import Derivatives, Failures, Function, Kept, SamplingSettings
 
 Box = npt.ArrayLike | Mapping[str, Sequence[float]]
 Step = tuple[Problem, Fit, CurvePoint]
 """All samples, a fit to them, and how the fit before was judged by the latest."""
+UNKNOWNS = 2
+"""What even a straight model of one branch has beside a weight for each input: an output's weight and its constant."""
+CUT_SHORT = "It ended early, and this is what there was by then."
 LEAST_FIRST = 4
 """Points that a first fit has at least."""
 
@@ -55,6 +58,8 @@ class Sampling:
         Whether more samples would gain nothing.
     reason
         Why it ended, in words.
+    notes
+        What else there is to say, in words: of points at which f failed, which are left out, and of a full disk.
     """
 
     fit: Fit
@@ -62,6 +67,7 @@ class Sampling:
     curve: tuple[CurvePoint, ...]
     enough: bool
     reason: str
+    notes: tuple[str, ...] = ()
 
     @property
     def error(self) -> float:
@@ -75,7 +81,7 @@ class Sampling:
             lines.append(f"{'samples':>9}  {'error on them':>14}  {'held-out error':>14}  {'rank':>4}")
         for one in self.curve:
             lines.append(f"{one.samples:>9}  {one.fitted:>12.3g} %  {one.error:>12.3g} %  {one.rank:>4}")
-        return "\n".join([*lines, self.reason])
+        return "\n".join([*lines, self.reason, *self.notes])
 
 
 def sample(
@@ -95,6 +101,7 @@ def sample(
     jobs: int = 1,
     cache: StrPath | None = None,
     callback: Callback | None = None,
+    timeout: float | None = None,
 ) -> Sampling:
     """Choose points of a box, decouple f as its values come, and stop when more of them would gain nothing.
 
@@ -127,12 +134,15 @@ def sample(
         that the points are the same when it is called again.
     callback
         Called with a `Progress` while f is called, and while fits are made.
+    timeout
+        As for `Problem.from_function`: seconds that a call may take.
 
     Returns
     -------
     Sampling
-        The fit to all samples, the samples, the learning curve, whether they are enough, and why. Ctrl-C ends it with
-        what there is by then.
+        The fit to all samples, the samples, the learning curve, whether they are enough, and why. Points at which f
+        fails are left out, and a note tells of them. Once there is a fit, Ctrl-C, or an error in calls or in a further
+        fit, ends it with what there is by then.
 
     Examples
     --------
@@ -142,7 +152,7 @@ def sample(
     >>> found.enough, found.problem.input_names
     (True, ('speed', 'load'))
     """
-    from unbraid.data.functions import SamplingSettings, check_function, keeping
+    from unbraid.data.functions import SamplingSettings, calling, check_function, describe_failures
 
     check_function("f", f)
     low, high, names = bounds_of(box)
@@ -150,7 +160,8 @@ def sample(
     check_whole("budget", budget, 2)
     if target is not None:
         check_number("target", target, 0.0)
-    settings = SamplingSettings(None, derivatives, step, None, jobs, callback)
+    settings = SamplingSettings(None, derivatives, step, None, jobs, callback, None, timeout)
+    check_size(len(low), budget, derivatives is None)
     generator = as_generator(rng)
     next_points = sobol_points(low, high, generator)
     seed = int(generator.integers(2**32))
@@ -158,38 +169,60 @@ def sample(
     def fit_to(problem: Problem) -> Fit:
         return decouple(problem, rank, basis=basis, constraint=constraint, starts=starts, rng=seed, callback=callback)
 
-    with keeping(f, cache, len(low)) as kept:
-        course = Course(lambda count: sampled(f, next_points(count), settings, kept, names), fit_to, budget, target)
-        return course.run(max(LEAST_FIRST, 1 << (int(first) - 1).bit_length()))
+    with calling(f, settings, cache, len(low)) as (called, asked, kept):
+
+        def take(count: int, before: int) -> tuple[Problem, Failures]:
+            return sampled(called, next_points(count), replace(asked, before=before), kept, names)
+
+        course = Course(take, fit_to, budget, target)
+        found = course.run(max(LEAST_FIRST, 1 << (int(first) - 1).bit_length()))
+    notes = [describe_failures(course.failures, course.taken)] if course.failures else []
+    return replace(found, notes=(*notes, *kept.notes))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Course:
-    """How samples are taken, fitted and judged: `take` gives so many new ones, `fit_to` a fit to all."""
+    """How samples are taken, fitted and judged: `take` gives those at so many points after so many, `fit_to` a fit.
 
-    take: Callable[[int], Problem]
+    `taken` is how many points there were, and `failures` has those of them that are no samples, because f failed there.
+    """
+
+    take: Callable[[int, int], tuple[Problem, Failures]]
     fit_to: Callable[[Problem], Fit]
     budget: int
     target: float | None
+    taken: int = 0
+    failures: Failures = field(default_factory=dict)
 
     def run(self, first: int) -> Sampling:
         """Double the samples, from so many at first, until there are enough, or as many as there may be."""
-        problem, curve = self.take(min(first, self.budget)), list[CurvePoint]()
+        problem, curve = self.samples(first), list[CurvePoint]()
         fit = self.fit_to(problem)
         while True:
-            left = self.budget - problem.S
+            left = self.budget - self.taken
             ending = Ending(False, INTERRUPTED) if was_interrupted(fit) else ending_of(curve, self.target, left)
             if ending is not None:
                 return Sampling(fit, problem, tuple(curve), *ending)
-            found = attempt(partial(self.further, problem, fit), list[Step], safe=True)
+            try:
+                found = attempt(partial(self.further, problem, fit), list[Step], safe=True)
+            except UnbraidError as error:
+                return Sampling(fit, problem, tuple(curve), False, f"{CUT_SHORT} {error}")
             if not found:  # Ctrl-C, while f was called
                 return Sampling(fit, problem, tuple(curve), False, INTERRUPTED)
             [(problem, fit, point)] = found
             curve.append(point)
 
+    def samples(self, count: int) -> Problem:
+        """Those at so many new points, or at as many as there may still be."""
+        count, before = min(count, self.budget - self.taken), self.taken
+        self.taken += count
+        problem, failures = self.take(count, before)
+        self.failures |= {before + row: said for row, said in failures.items()}
+        return problem
+
     def further(self, problem: Problem, fit: Fit) -> list[Step]:
-        """As many samples once more, which judge the fit: all of them, a fit to all, and the point of the curve."""
-        fresh = self.take(min(problem.S, self.budget - problem.S))
+        """As many points once more, which judge the fit: all samples, a fit to them, and the point of the curve."""
+        fresh = self.samples(self.taken)
         both = joined(problem, fresh)
         assert both.F is not None
         point = judge(fit, problem, fresh, both.F)
@@ -203,12 +236,12 @@ def was_interrupted(fit: Fit) -> bool:
 
 def sampled(
     f: Function, X: Array, settings: SamplingSettings, kept: Kept, input_names: tuple[str, ...] | None
-) -> Problem:
-    """The samples of f at these points."""
+) -> tuple[Problem, Failures]:
+    """The samples of f at these points, and at which it failed."""
     from unbraid.data.functions import sample_function
 
-    F, J = sample_function(f, X, settings, kept)
-    return Problem(X, F, J, input_names=input_names)
+    found = sample_function(f, X, settings, kept)
+    return Problem(found.X, found.F, found.J, input_names=input_names), found.failures
 
 
 def joined(some: Problem, others: Problem) -> Problem:
@@ -216,6 +249,22 @@ def joined(some: Problem, others: Problem) -> Problem:
     pairs: dict[str, Any] = {name: (getattr(some, name), getattr(others, name)) for name in ("X", "F", "J")}
     arrays: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items() if pair[0] is not None}
     return Problem(**arrays, input_names=some.input_names)
+
+
+def check_size(m: int, budget: int, values_alone: bool) -> None:
+    """Refuse boxes of more inputs than points can be chosen for, and values that are fewer than unknowns."""
+    from scipy.stats import qmc
+
+    if m > qmc.Sobol.MAXDIM:
+        raise DataError(
+            f"box has {m} inputs, and points can be chosen for {qmc.Sobol.MAXDIM} at most: choose them yourself, and "
+            "use Problem.from_function and decouple."
+        )
+    if values_alone and budget < m + UNKNOWNS:
+        raise DataError(
+            f"budget={budget} values are fewer than the {m + UNKNOWNS} unknowns of even one branch of {m} inputs: "
+            f"give derivatives, or a budget of more points."
+        )
 
 
 def sobol_points(low: Array, high: Array, rng: np.random.Generator) -> Callable[[int], Array]:

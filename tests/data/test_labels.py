@@ -1,6 +1,7 @@
 """Names of inputs and outputs, and the samples that a fit remembers."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,23 @@ def test_names_of_a_data_frame_are_kept_and_given_ones_win() -> None:
     assert ub.Problem(X, F, input_names=["u", "v"]).input_names == ("u", "v")
     assert ub.Problem.from_function(lambda x: x[0] * x[1], X).input_names == ("speed", "load")
     assert ub.Problem(X.to_numpy(), F.to_numpy()).input_names is None
+
+
+def test_samples_of_a_function_have_names_too() -> None:
+    names: Any = {"input_names": ["u", "v"], "output_names": ["force", "heat"]}
+    problem = ub.Problem.from_function(lambda x: [x[0], x[1] ** 2], np.eye(2), **names)
+    assert (problem.input_names, problem.output_names) == (("u", "v"), ("force", "heat"))
+    calls = [0]
+
+    def f(x: Any) -> Any:
+        calls[0] += 1
+        return [x[0], x[1]]
+
+    wrong: Any
+    for wrong in ({"input_names": "uv"}, {"output_names": ["force"]}, {"output_names": 3}, {"output_names": "force"}):
+        with pytest.raises(ub.UnbraidError, match=rf"{next(iter(wrong))} must be .* names"):
+            ub.Problem.from_function(f, np.ones((50, 2)), **wrong)
+    assert calls[0] < 30  # the samples are not called, to be lost
 
 
 @pytest.mark.parametrize(

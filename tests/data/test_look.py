@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,14 @@ def collinear(arrays: dict[str, Any]) -> None:
 def nearly_collinear(arrays: dict[str, Any]) -> None:
     collinear(arrays)
     arrays["X"][:, 2] += 1e-4 * np.random.default_rng(1).standard_normal(S)
+
+
+def output_in_other_units(arrays: dict[str, Any]) -> None:
+    arrays["F"][:, 1] = 1.8 * arrays["X"][:, 2] + 32.0
+
+
+def rounded_output(arrays: dict[str, Any]) -> None:
+    arrays["F"][:, 1] = np.round(1.8 * arrays["X"][:, 2] + 32.0, 1)
 
 
 def duplicates(arrays: dict[str, Any]) -> None:
@@ -91,6 +100,8 @@ DEFECTS: list[tuple[Change, str, str]] = [
     (nearly_constant, "nearly constant", "x2 is 7 in all but 3 samples"),
     (collinear, "collinear", "is"),
     (nearly_collinear, "nearly collinear", "nearly"),
+    (output_in_other_units, "output is an input", "f2 is 1.8 x3 + 32: a straight line"),
+    (rounded_output, "output is an input", "f2 is nearly 1.8 x3 + 32"),
     (duplicates, "duplicates", "5 samples are exact copies"),
     (repeated, "repeated points", "50 points have several samples with different values"),
     (outlier, "outliers", "Input x1 has 1 value far from all others, the farthest 10000 in sample 17"),
@@ -145,6 +156,38 @@ def test_the_combination_of_collinear_inputs_is_named() -> None:
         size = float(number[0]) if number else 1.0
         total += sign * size * (values[name.lstrip("-")] if name else 1.0)
     np.testing.assert_allclose(total, values[left], rtol=1e-3, atol=1e-3)
+
+
+def test_an_output_that_is_an_input_is_told_by_the_fit_and_whatever_its_size() -> None:
+    arrays = good()
+    output_in_other_units(arrays)
+    for size in (1e-200, 1e200):
+        look = ub.Problem(arrays["X"], size * arrays["F"][:, 1:]).look()
+        assert f"f1 is {1.8 * size:.4g} x3 + " in look.of("output is an input")[0].said
+    fit = ub.decouple(ub.Problem(arrays["X"], arrays["F"][:, 1:]), 1, starts=1, rng=0)
+    assert any(note.startswith("The output f1 is 1.8 x3 + 32: ") for note in fit.notes)
+
+
+def test_lines_with_noise_and_steps_are_no_input_in_other_units() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (S, 2))
+    for F in (X[:, 0] + 0.01 * rng.standard_normal(S), X[:, 0] > 0.5, np.sin(X[:, 0]), X @ [1.0, 0.01]):
+        for count in (6, 12, S):
+            assert not ub.Problem(X[:count], F[:count].astype(float)).look().of("output is an input")
+
+
+def test_a_likely_mistake_comes_with_how_sure_it_is() -> None:
+    """A factor that explains nearly all, and one that explains about half, are told in different words."""
+    said = []
+    for noise in (0.0, 0.8):
+        arrays, rng = good(), np.random.default_rng(0)
+        J = arrays["J"] + noise * arrays["J"].std() * rng.standard_normal(arrays["J"].shape)
+        [finding] = ub.Problem(arrays["X"], arrays["F"], 10.0 * J).look()
+        explained = re.search(r"So mended, J explains (\d+) % of .*; as it is, nothing\.", finding.said)
+        assert explained, finding
+        said.append(int(explained[1]))
+    assert said[0] > 95
+    assert 50 <= said[1] < 90
 
 
 def test_too_few_samples_are_told() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ ELSEWHERE = {
     "docs/files.md": "test_reading.py",  # its blocks need its last one
     "docs/network.md": "test_examples.py",  # shows parts of an example
 }
+EXTRAS = ["matplotlib", "jinja2", "sklearn", "torch", "jax", "h5py", "pyarrow", "onnx", "sympy", "dask", "pandas"]
+"""What the plain installation does not bring."""
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```(?:\s*^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 """Python code, and what it prints where that follows at once."""
 PAGES = [
@@ -38,6 +42,14 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             exec(compile("\n" * line + block[1], page, "exec"), names)
         if block[2] is not None:
             assert words(printed.getvalue()) == words(block[2])
+
+
+def test_the_code_of_the_readme_needs_no_extra(tmp_path: Path) -> None:
+    code = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0][0]
+    without = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
+    done = subprocess.run([sys.executable, "-c", without + code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Fit of rank 2")
 
 
 def words(printed: str) -> list[str]:

@@ -6,7 +6,7 @@ They look at samples in blocks: no array of the size of J is made beside it.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self, get_args
@@ -284,10 +284,14 @@ def fits_paper_layout(X: Array, F: Array | None, J: Array | None) -> bool:
     return (F is None or F.shape[1] == S) and (J is None or (J.shape[1] == m and J.shape[2] == S))
 
 
-def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int) -> tuple[str, ...] | None:
-    """The given names, else those of the columns of a data frame, else None; there must be as many as columns."""
-    if isinstance(given, str):
-        raise DataError(f"{argument} must be a list of {count} names, got the single text {shown(given)}.")
+def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int | None) -> tuple[str, ...] | None:
+    """The given names, else those of the columns of a data frame, else None.
+
+    There must be as many as columns; `count` None says that nobody knows yet how many these are.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable | None):
+        many, what = "" if count is None else f"{count} ", "the single text " if isinstance(given, str) else ""
+        raise DataError(f"{argument} must be a list of {many}names, got {what}{shown(given)}.")
     if given is None:
         columns = getattr(array, "columns", None)
         if columns is None or len(columns) != count or not all(isinstance(one, str) for one in columns):
@@ -297,6 +301,6 @@ def as_names(argument: str, given: Sequence[str] | None, array: Any, count: int)
     strange = next((one for one in names if not isinstance(one, str)), None)
     if strange is not None:
         raise DataError(f"{argument} must be texts, got {shown(strange)} among them.")
-    if len(names) != count:
+    if count is not None and len(names) != count:
         raise DataError(f"{argument} must be {count} names, one a column, got {len(names)}.")
     return names

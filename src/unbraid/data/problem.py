@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cached_property, partial
@@ -171,6 +172,9 @@ class Problem(SampleArrays):
         jobs: int = 1,
         cache: StrPath | None = None,
         callback: Callback | None = None,
+        timeout: float | None = None,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
     ) -> Self:
         """A problem from a function, which is evaluated at X with its Jacobian.
 
@@ -207,12 +211,25 @@ class Problem(SampleArrays):
             Called with a `Progress` after a chunk, at most five times a second, and at the end of both phases, "values"
             and "Jacobians". With "forward", "central" and None there is one phase, "calls": the first time it is called
             before f is, with their number as `total`, and later with the seconds that are left.
+        timeout
+            Seconds that a call may take, of a point or of a batch; None: as long as it likes. Calls are then made by
+            other processes, which are ended where one takes longer: f has failed there. So f must be one that can be
+            sent to them, as with `jobs`, and of NumPy arrays.
+        input_names, output_names
+            As for `Problem`.
 
         Raises
         ------
         UnbraidError
-            If f fails or is not finite somewhere (the message says at which point), if it is random, or if the
-            Jacobians plainly contradict the values; if the cache is no such file, or one of another function.
+            If f fails at all points, if it is random, or if the Jacobians plainly contradict the values; if the cache
+            is no such file, or one of another function.
+
+        Warns
+        -----
+        UserWarning
+            If f fails at some of the points: it raises an exception, returns NaN, infinity or another shape, or takes
+            longer than `timeout`, at a point itself or beside it, where a difference is taken. These points are left
+            out; the text says which, and what f did at the first. And if the cache cannot be written.
 
         Notes
         -----
@@ -230,28 +247,40 @@ class Problem(SampleArrays):
         >>> ub.Problem.from_function(lambda x: [np.sin(x[0] + x[1]), x[0] * x[1]], X)
         Problem(S=50 samples, m=2 inputs, n=2 outputs, values and Jacobians)
 
-        A point at which f fails is named:
+        A point at which f fails is left out, and named in a warning:
 
-        >>> X[17] = [0.0, 0.5]
-        >>> ub.Problem.from_function(lambda x: 1.0 / x[0], X)
-        Traceback (most recent call last):
-        unbraid.errors.DataError: f gave inf at X[17] = [0. , 0.5]: remove that sample, or repair the function there.
+        >>> import warnings
+        >>> X[17] = 0.0
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     problem = ub.Problem.from_function(lambda x: 1.0 / np.abs(x).sum(), X)
+        >>> problem.S, str(caught[0].message)[:80]
+        (49, '1 of 50 samples is left out, because f has no answer there: 17 (from 0). The fir')
         """
-        from unbraid.data.functions import SamplingSettings, check_function, keeping, sample_function
+        from unbraid.data.functions import (
+            SamplingSettings,
+            calling,
+            check_function,
+            describe_failures,
+            sample_function,
+        )
 
         check_function("f", f)
-        settings = SamplingSettings(jacobian, derivatives, step, chunk, jobs, callback)
+        outputs = as_names("output_names", output_names, None, None)
+        count = None if outputs is None else len(outputs)
+        settings = SamplingSettings(jacobian, derivatives, step, chunk, jobs, callback, count, timeout)
         points = numbers("X", X)
         points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2:
             raise DataError(f"X must be (S, m), got shape {points.shape}.")
         check_finite("X", points)
-        if cache is None and not settings.thrifty:
-            F, J = sample_function(f, points, settings, None)
-        else:
-            with keeping(f, cache, points.shape[1]) as kept:
-                F, J = sample_function(f, points, settings, kept)
-        return cls(points, F, J, input_names=as_names("input_names", None, X, points.shape[1]))
+        inputs = as_names("input_names", input_names, X, points.shape[1])
+        with calling(f, settings, cache, points.shape[1]) as (called, asked, kept):
+            found = sample_function(called, points, asked, None if cache is None and not settings.thrifty else kept)
+        notes = [describe_failures(found.failures, len(points))] if found.failures else []
+        for note in [*notes, *kept.notes]:
+            warnings.warn(note, stacklevel=2)
+        return cls(found.X, found.F, found.J, input_names=inputs, output_names=outputs)
 
     @cached_property
     def known(self) -> Known:
@@ -271,8 +300,9 @@ class Problem(SampleArrays):
     def look(self) -> Look:
         """What is odd about the samples, in sentences, each with a cure: it is worth a look before a fit.
 
-        Columns that do not vary, or are sums of others; copies, and points with several values; far values and long
-        tails; inputs of a few values; what is missing; too few samples; Jacobians that are not those of the values.
+        Columns that do not vary, or are sums of others; outputs that are an input in other units; copies, and points
+        with several values; far values and long tails; inputs of a few values; what is missing; too few samples;
+        Jacobians that are not those of the values.
         Where samples are very many it looks at 100,000 of them.
 
         Examples

@@ -98,10 +98,11 @@ def describe_sizes(sizes: RelativeSizes, outputs: IndexArray) -> str | None:
     q = sizes.q[wrong]
     same = wrong.all() and np.ptp(q) < 0.05 * np.abs(q).max()
     where = "" if same else f" in output {', '.join(str(i + 1) for i in outputs[wrong][:6])}"
+    sure = f"By a model that fits both, that is known to within {100.0 * np.expm1(sizes.doubt[wrong].max()):.2g} %. "
     if np.all(np.abs(q + 1.0) < 0.05):
         return told("J has the wrong sign", where)
     times = f"{np.median(q):.3g}" if same or len(q) == 1 else f"between {q.min():.3g} and {q.max():.3g}"
-    return told(f"J is {times} times the Jacobian of the values: a factor is missing, or units differ", where)
+    return told(f"J is {times} times the Jacobian of the values: a factor is missing, or units differ", where, sure)
 
 
 def with_contradiction_first(notes: Sequence[str]) -> tuple[str, ...]:

@@ -67,10 +67,10 @@ class CallFile:
             self._journal = self._open_journal()
         except OSError as error:
             raise FileError(f"{path} cannot be written: {why_refused(error)}.") from error
-        self._synced = time.monotonic()
+        self._synced, self._full = time.monotonic(), False
 
     def add_call(self, point: Array, answer: Array) -> None:
-        """Write down a call; when this returns, a process that is killed has not lost it."""
+        """Write down a call; when this returns, a process that is killed has not lost it, unless the disk is full."""
         self._add(CALL, np.concatenate([point, answer]).astype("<f8").tobytes())
 
     def add_facts(self, facts: Facts) -> None:
@@ -79,7 +79,8 @@ class CallFile:
 
     def close(self, calls: Calls) -> None:
         """Write all calls into the file itself; the journal goes."""
-        self._journal.close()
+        with suppress(OSError):  # what it could not take is in `calls`
+            self._journal.close()
         if calls.points:
             answers = calls.answers[: len(calls.points)]  # one more, where Ctrl-C came between the two
             head = np.array(json.dumps({"schema": SCHEMA, **calls.facts}))
@@ -89,14 +90,17 @@ class CallFile:
             self.partial.unlink()
 
     def _add(self, kind: bytes, payload: bytes) -> None:
+        """Write a record; where the disk takes no more, work goes on, and all is written in the end, if it can be."""
+        if self._full:
+            return
         try:
             self._journal.write(record(kind, payload))
             self._journal.flush()
             if time.monotonic() - self._synced > SYNCED:
                 os.fsync(self._journal.fileno())
                 self._synced = time.monotonic()
-        except OSError as error:
-            raise FileError(f"{self.partial} cannot be written: {why_refused(error)}.") from error
+        except OSError:
+            self._full = True
 
     def _read_whole(self) -> None:
         """Read the file itself."""

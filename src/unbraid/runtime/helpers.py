@@ -133,9 +133,16 @@ class Helper:
         if os.name == "posix" and self.there:
             self.process.send_signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """Kill the process, and those that it has begun."""
+        if os.name == "posix" and self.there:
+            with suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # it began a group of its own
+        self.process.kill()
+
     def end(self) -> None:
         """End the process."""
-        self.process.kill()
+        self.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:

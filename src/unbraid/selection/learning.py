@@ -24,7 +24,7 @@ LEARNT = 50.0
 NO_BETTER = 0.5
 """A model whose error on its own samples is at least this share of that on fresh ones does not want for samples."""
 TRUSTED = 32
-"""Fresh samples from which on an error within the target is believed: few may be all in easy places."""
+"""Fresh samples from which on an error is believed: few may be all in easy places."""
 EXACT = 1e-3
 """A held-out error in % below which nobody wants more samples, unless asked for."""
 LEAST = 1e-12
@@ -72,11 +72,14 @@ class Ending(NamedTuple):
 
 def judge(fit: Fit, problem: Problem, fresh: Problem, outputs: Array) -> CurvePoint:
     """How a fit to a problem does on fresh samples; `outputs` are all values, for their spread."""
+    size = np.abs(outputs).max(axis=0)
+    size = np.where(size > 0.0, size, 1.0)  # squares of huge or tiny outputs are none
+    scaled = outputs / size
 
     def errors_on(samples: Problem) -> Array:
         assert samples.F is not None
-        residual = np.mean(np.square(samples.F - fit.model(samples.X)), axis=0)
-        return percents_of_spread(residual, np.var(outputs, axis=0), np.mean(outputs, axis=0))
+        residual = np.mean(np.square((samples.F - fit.model(samples.X)) / size), axis=0)
+        return percents_of_spread(residual, np.var(scaled, axis=0), np.mean(scaled, axis=0))
 
     return CurvePoint(problem.S, fresh.S, errors_on(fresh), float(errors_on(problem).max()), fit.model.rank)
 
@@ -85,8 +88,10 @@ def ending_of(curve: Sequence[CurvePoint], target: float | None, left: int) -> E
     """Whether a learning curve is at its end, with so many samples left to take; None: it goes on."""
     if not curve:
         return None if left else Ending(False, NOT_JUDGED)
+    if curve[-1].fresh < TRUSTED:
+        return None if left else Ending(False, on_few(curve[-1]))
     error = curve[-1].error
-    if target is not None and error <= target and (curve[-1].fresh >= TRUSTED or not left):
+    if target is not None and error <= target:
         return Ending(True, f"The held-out error of {error:.2g} % is within the target of {target:g} %.")
     if target is None and error <= EXACT:
         return Ending(True, f"The held-out error of {error:.2g} % is as good as none.")
@@ -100,6 +105,14 @@ def ending_of(curve: Sequence[CurvePoint], target: float | None, left: int) -> E
             "what is left is noise, or wants another rank or basis.",
         )
     return None if left else Ending(False, in_want(curve, target))
+
+
+def on_few(last: CurvePoint) -> str:
+    """What to say where no samples are left, and too few have judged the last fit."""
+    return (
+        f"The budget is spent. The error is not known yet: only {counted(last.fresh, 'fresh point')} judged the fit to "
+        f"{counted(last.samples, 'sample')}, and {TRUSTED} are needed. Give a larger budget."
+    )
 
 
 def has_stopped_falling(curve: Sequence[CurvePoint]) -> bool:

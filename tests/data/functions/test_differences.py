@@ -160,7 +160,8 @@ def test_a_jump_close_to_a_sample_is_named_and_far_from_all_it_does_no_harm(heig
 
 def test_a_pole_close_to_a_sample_is_reported() -> None:
     X = np.linspace(-1.5, 1.5, 3001)[:, None]
-    with pytest.raises(ub.UnbraidError, match=r"jumps by|f gave (inf|-inf) at .* beside X\[150[0-2]\]"):
+    says = r"jumps by|f gave (inf|-inf) at .* beside X\[(1499|150[0-2])\]"
+    with pytest.raises((ub.UnbraidError, UserWarning), match=says):
         ub.Problem.from_function(lambda x: 1 / (x - 1e-4), X)
 
 
@@ -278,7 +279,7 @@ def test_functions_that_do_not_take_complex_numbers_are_refused_by_the_complex_s
         with pytest.raises(ub.UnbraidError, match=says) as caught:
             ub.Problem.from_function(f, U, derivatives="complex-step")
         assert "sample" not in str(caught.value)
-    with pytest.raises(ub.UnbraidError, match=r"f raised ZeroDivisionError .* at X\[3\] .*: remove that sample"):
+    with pytest.warns(UserWarning, match=r"1 of 200 samples is left out, .*: f raised ZeroDivisionError .* at X\[3\]"):
         ub.Problem.from_function(
             lambda x: 1 / 0 if np.iscomplexobj(x) and x[0].real == U[3, 0] else x[0], U, derivatives="complex-step"
         )

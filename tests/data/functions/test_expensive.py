@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unbraid as ub
-from plain_functions import X, arrays, exact_jacobians, of_a_batch, of_a_point, of_both, refused
+from plain_functions import X, arrays, exact_jacobians, of_a_batch, of_a_point, of_both, refused, some_left_out
 from unbraid.data.functions import kept, sampling
 from unbraid.data.functions.few_calls import calls_a_point
 from unbraid.kernels.arrays import Array
@@ -121,6 +121,15 @@ def test_the_result_does_not_depend_on_jobs(f: Any, derivatives: Any) -> None:
         np.testing.assert_array_equal(one.J, two.J)
 
 
+@pytest.mark.parametrize("derivatives", ["forward", "central"])
+def test_the_result_does_not_depend_on_how_many_points_memory_holds(
+    derivatives: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = arrays(ub.Problem.from_function(of_a_point, X, derivatives=derivatives))[1]
+    monkeypatch.setattr("unbraid.kernels.arrays.TEMPORARY_ENTRIES", 7)
+    np.testing.assert_array_equal(arrays(ub.Problem.from_function(of_a_point, X, derivatives=derivatives))[1], whole)
+
+
 def test_five_point_differences_can_be_taken_in_parallel() -> None:
     one, two = (arrays(ub.Problem.from_function(of_a_point, X, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_array_equal(one[1], two[1])
@@ -152,8 +161,8 @@ def test_the_point_where_f_fails_is_named(derivatives: Any, jobs: int) -> None:
             raise RuntimeError("The solver diverged.")
         return of_a_point(x)
 
-    message = refused(f, derivatives=derivatives, jobs=jobs, says=r"f raised RuntimeError \(The solver diverged\) at X")
-    assert "X[17]" in message
+    says = r"there: 17 .* f raised RuntimeError \(The solver diverged\) at X\[17\]"
+    assert some_left_out(f, X, says, derivatives=derivatives, jobs=jobs).S == 39
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -162,7 +171,7 @@ def test_a_point_beside_a_sample_where_f_is_not_finite_is_named(jobs: int) -> No
         moved = x[0] == X[5, 0] and x[1] != X[5, 1]
         return [np.nan if moved else 1.0, x[0]]
 
-    refused(f, derivatives="forward", jobs=jobs, says=r"f gave nan at .*, beside X\[5\]")
+    some_left_out(f, X, r"f gave nan at .*, beside X\[5\]", derivatives="forward", jobs=jobs)
 
 
 def test_noise_is_refused_with_advice_and_a_longer_step_helps() -> None:

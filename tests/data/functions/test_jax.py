@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from plain_functions import some_left_out
 from unbraid.kernels.arrays import Array
 
 X = np.random.default_rng(0).uniform(-1.5, 1.5, (7, 3))  # three at a time: few shapes to compile for
@@ -99,14 +100,14 @@ def test_a_function_that_is_cut_off_from_its_gradient_is_refused() -> None:
 def test_failures_are_reported_with_their_point() -> None:
     points = np.abs(X)
     points[5] = [0.0, 0.5, 0.25]
-    with pytest.raises(ub.UnbraidError, match=r"f gave -inf at X\[5\] = \[0\.  , 0\.5 , 0\.25\]"):
-        ub.Problem.from_function(jnp.log, points)
-    with pytest.raises(ub.UnbraidError, match=r"The Jacobian of f gave inf at X\[5\] = \[0\.  , 0\.5 , 0\.25\]"):
-        ub.Problem.from_function(jnp.sqrt, points)
+    some_left_out(jnp.log, points, r"f gave -inf at X\[5\] = \[0\.  , 0\.5 , 0\.25\]")
+    some_left_out(jnp.sqrt, points, r"The Jacobian of f gave inf at X\[5\] = \[0\.  , 0\.5 , 0\.25\]")
 
 
 def test_a_function_of_neither_is_refused_with_what_it_did() -> None:
-    with pytest.raises(ub.UnbraidError, match=r"f must map a point .* \(jax arrays of float64\), it raised TypeError"):
+    with pytest.raises(
+        ub.UnbraidError, match=r"f must map a point .* \(jax arrays of float64\).*, it raised TypeError"
+    ):
         ub.Problem.from_function(lambda x: jnp.asarray(x) @ W.T, X)
 
 

@@ -7,8 +7,26 @@ names the point where it fails; `differences` and `complex_step` take derivative
 takes differences of expensive functions, and `kept` has what they answered; `sampling` puts them together.
 """
 
+from unbraid.data.functions.forms import Failures
 from unbraid.data.functions.hosts import Function
-from unbraid.data.functions.kept import Kept, keeping
-from unbraid.data.functions.sampling import Derivatives, SamplingSettings, check_function, sample_function
+from unbraid.data.functions.kept import Kept
+from unbraid.data.functions.sampling import (
+    Derivatives,
+    SamplingSettings,
+    calling,
+    check_function,
+    describe_failures,
+    sample_function,
+)
 
-__all__ = ["Derivatives", "Function", "Kept", "SamplingSettings", "check_function", "keeping", "sample_function"]
+__all__ = [
+    "Derivatives",
+    "Failures",
+    "Function",
+    "Kept",
+    "SamplingSettings",
+    "calling",
+    "check_function",
+    "describe_failures",
+    "sample_function",
+]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unbraid.data.functions.forms import Form, deed
+from unbraid.data.functions.forms import FailureError, Failures, Form, deed
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 
@@ -29,22 +29,24 @@ class ComplexStep:
 
     def __call__(self, points: Array, rows: IndexArray) -> Array:
         """The Jacobians (k, n, m) at points (k, m), which are the samples with these numbers."""
-        columns = []
+        columns, found = [], Failures()
+        f = replace(self.f, failures=found)
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)  # f drops the imaginary part
             for k, step in enumerate(STEP * self.scale):
                 moved = points.astype(np.complex128)
                 moved[:, k] += 1j * step
-                try:
-                    columns.append(self.f(moved, rows).imag / step)
-                except DataError as error:
-                    raise explain(error) from error.__cause__
+                columns.append(f(moved, rows).imag / step)
+        for said in found.values():
+            refuse_real(said.__cause__)
+        if found and self.f.failures is None:
+            raise FailureError(found)
+        if self.f.failures is not None:
+            self.f.failures.update(found)
         return np.stack(columns, axis=-1)
 
 
-def explain(error: DataError) -> DataError:
-    """The error to raise: if f takes no complex numbers, nothing is wrong with the sample that it failed at."""
-    cause = error.__cause__
-    if not isinstance(cause, TypeError | np.exceptions.ComplexWarning):
-        return error
-    return DataError(f'f does not take complex numbers, it {deed(cause)}: use derivatives="differences".')
+def refuse_real(cause: BaseException | None) -> None:
+    """Refuse a function that takes no complex numbers: nothing is wrong with the sample that it failed at."""
+    if isinstance(cause, TypeError | np.exceptions.ComplexWarning):
+        raise DataError(f'f does not take complex numbers, it {deed(cause)}: use derivatives="differences".') from cause

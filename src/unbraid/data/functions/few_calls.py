@@ -18,7 +18,7 @@ import numpy as np
 from unbraid.data.functions.forms import Form
 from unbraid.data.functions.scales import binary_spreads, sizes
 from unbraid.errors import DataError
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array, BoolArray, blocks
 
 Side = Literal["forward", "central"]
 ORDER: dict[Side, int] = {"forward": 1, "central": 2}
@@ -69,19 +69,20 @@ class FewCalls:
     def __call__(self, X: Array, F: Array, chunk: int) -> Array:
         """The Jacobians (S, n, m) at points X (S, m) with values F (S, n)."""
         S, m = X.shape
-        signs = np.where(self.middle < X, -1.0, 1.0)
-        away = np.eye(m) * (signs * self.steps)[:, None]
-        sides = (1.0,) if self.side == "forward" else (1.0, -1.0)
-        points = np.stack([X[:, None] + side * away for side in sides], axis=2)  # (S, m, 1 or 2, m)
-        rows = np.repeat(np.arange(S), m * len(sides))
-        values = self.f.in_chunks(points.reshape(-1, m), rows, chunk, beside=True).reshape(S, m, len(sides), -1)
-        if self.side == "forward":
-            points, values = (
-                np.concatenate([there, np.broadcast_to(here[:, None, None], there.shape)], axis=2)
-                for there, here in ((points, X), (values, F))
-            )
-        steps = np.diagonal(points[:, :, 0] - points[:, :, 1], axis1=1, axis2=2)  # as they are after rounding
-        J = np.asarray(((values[:, :, 0] - values[:, :, 1]) / steps[:, :, None]).mT)
+        away = np.where(self.middle < X, -self.steps, self.steps)
+        sides = np.array([1.0] if self.side == "forward" else [1.0, -1.0])
+        count = S * m * len(sides)
+        values = np.empty((count, F.shape[1]))
+        for part in blocks(count, m):  # of many inputs no more points at a time than memory holds
+            rows, rest = np.divmod(np.arange(count)[part], m * len(sides))
+            inputs, which = np.divmod(rest, len(sides))
+            points = X[rows]
+            points[np.arange(len(rows)), inputs] += sides[which] * away[rows, inputs]
+            values[part] = self.f.in_chunks(points, rows, chunk, beside=True)
+        values = values.reshape(S, m, len(sides), -1)
+        back = values[:, :, 1] if self.side == "central" else F[:, None]
+        steps = (X + away) - (X - away if self.side == "central" else X)  # as they are after rounding
+        J = np.asarray(((values[:, :, 0] - back) / steps[:, :, None]).mT)
         if self.own_steps:
             self.refuse_noise(X, F, J)
         self.refuse_rounding(F, J)
@@ -94,11 +95,11 @@ class FewCalls:
         """
         rows = np.unique(np.linspace(0, len(X) - 1, CHECKED).astype(int))
         v = np.where(self.middle < X[rows], -self.steps, self.steps)
-        silent = replace(self.f, told=lambda points: None)
+        silent = replace(self.f, told=lambda points: None, failures={})
         there = silent(X[rows] + FURTHER * v, rows, beside=True)
         back = silent(X[rows] - FURTHER * v, rows, beside=True) if self.side == "central" else F[rows]
         change = (there - back) / (FURTHER if self.side == "forward" else 2.0 * FURTHER)
-        unit = np.maximum(np.std(F, axis=0) * np.max(self.steps / self.scale), np.abs(change).max(axis=0))
+        unit = np.maximum(np.std(F, axis=0) * np.max(self.steps / self.scale), np.fmax.reduce(np.abs(change), axis=0))
         apart = np.abs((J[rows] @ v[:, :, None])[:, :, 0] - change) > APART * unit
         wrong = apart & varying(F, self.f.resolution)
         if np.count_nonzero(wrong.any(axis=1)) > len(rows) // CHECKED:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -13,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unbraid.errors import MissingDependencyError, install_hint
+from unbraid.errors import LONGEST_QUOTE, MissingDependencyError, SettingError, install_hint
+from unbraid.runtime.callers import call_known, make_known, pickled
+from unbraid.runtime.helpers import IDLE, Helper, Message, next_helper
 
 Function = Callable[[Any], Any]
 Numbers = npt.NDArray[Any]
@@ -62,6 +66,96 @@ class PlainFunction:
         return None
 
 
+class TimedFunction:
+    """A function whose calls are made by other processes, each of which is ended where a call takes too long.
+
+    A point at which that happened is not asked for again.
+    """
+
+    def __init__(self, name: str, f: Function, seconds: float) -> None:
+        self.func, self.__qualname__ = f, getattr(f, "__qualname__", type(f).__qualname__)
+        self.name, self.seconds, self.key = name, seconds, secrets.token_hex(8)
+        self.slow: set[bytes] = set()
+        try:
+            self.content = pickled(f)
+        except Exception as error:
+            raise self.refusal(str(error)) from error
+        self.idle = [self.new_helper()]
+
+    def __call__(self, x: Numbers) -> Any:
+        """The answer, or what the function raised."""
+        rows = {row.tobytes() for row in np.atleast_2d(x)}
+        if rows & self.slow:
+            raise self.no_answer()
+        helper, late = self.idle.pop() if self.idle else self.new_helper(), threading.Event()
+
+        def end() -> None:
+            late.set()
+            helper.kill()
+
+        timer = threading.Timer(self.seconds, end)
+        timer.start()
+        try:
+            answer = helper.ask(Message.of((call_known, (self.key, x), None)))
+        except BaseException:  # Ctrl-C
+            helper.end()
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set() or not helper.there:
+            helper.end()
+        else:
+            self.idle.append(helper)
+        if answer.kind == "failed":
+            raise answer.value
+        if answer.kind == "done":
+            return answer.value
+        if late.is_set():
+            self.slow |= rows if len(rows) == 1 else set()
+            raise self.no_answer()
+        raise AnswerError("ended its process" if answer.value is None else f"gave what cannot be sent ({answer.value})")
+
+    def no_answer(self) -> AnswerError:
+        """What to say of a call that took too long."""
+        return AnswerError(f"gave no answer within {self.seconds:g} s")
+
+    def new_helper(self) -> Helper:
+        """A process that knows the function."""
+        helper = next_helper()
+        answer = helper.ask(Message.of((make_known, (self.key, self.content), None))) if helper.wait() else None
+        if answer is None or answer.kind != "done":
+            helper.end()
+            raise self.refusal(str(answer.value if answer else "none began"))
+        return helper
+
+    def refusal(self, why: str) -> SettingError:
+        """What to say of a function that no other process can call."""
+        return SettingError(
+            f"timeout= needs {self.name} in another process, which can be ended, and it cannot be sent there "
+            f"({' '.join(why.split())[:LONGEST_QUOTE]}). Leave out timeout=, or give a function without locks, open "
+            "files and the like; those of scripts and notebooks need cloudpickle."
+        )
+
+    def close(self) -> None:
+        """Keep the processes for others."""
+        IDLE.extend(self.idle)
+        self.idle.clear()
+
+
+@contextmanager
+def timed(name: str, f: Function, seconds: float | None) -> Iterator[Function]:
+    """The function itself, or with calls that end after so many seconds."""
+    if seconds is None:
+        yield f
+        return
+    if is_module(f):
+        raise SettingError(
+            "timeout= is for functions of NumPy arrays: networks are called in this process. Leave it out."
+        )
+    with closing(TimedFunction(name, f, seconds)) as function:
+        yield function
+
+
 def as_numbers(given: Any, x: Numbers) -> Numbers:
     """What a function has returned for x, as an array."""
     if hasattr(given, "detach"):  # a torch tensor
@@ -92,6 +186,8 @@ def hosts_for(
     arrays is tried with those of a framework, and only if that has been imported, for else f cannot need it.
     `framework` ("torch", "jax") settles the question.
     """
+    if isinstance(f, TimedFunction) and framework is None:
+        return [PlainFunction(f)]
     if framework is not None and find_spec(framework) is None:
         raise MissingDependencyError(
             f'derivatives="{framework}" needs {framework}, which is not installed: {install_hint(framework)}.'

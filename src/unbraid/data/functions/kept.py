@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from time import perf_counter, thread_time
 from types import CodeType
 from typing import Any
@@ -36,6 +37,10 @@ SENT_AFTER = 0.005
 """Seconds of a call from which on it is worth having another process make it."""
 TRIED = 3
 """Points in the batches that a function is tried with."""
+EXAMPLES = 64
+"""Points that are kept where there is no file: there may be many, of thousands of inputs."""
+LONG = 1024
+"""Bytes of a point from which on a digest stands for it."""
 PLAIN_VALUES = int | float | str | bool | bytes | None
 RESOLUTION, BATCHED, COMPUTES, MARK = "resolution", "takes batches", "computes", "function"
 """Names of facts: the precision of answers, whether f takes batches, whether its calls compute in this process (or wait
@@ -50,6 +55,7 @@ class Kept:
 
     def __init__(self, file: CallFile | None = None) -> None:
         self.file, self.calls = file, Calls() if file is None else file.earlier
+        self.notes: list[str] = []
         self.places = {key_of(point): at for at, point in enumerate(self.calls.points)}
         self.lock = threading.Lock()
         self.seconds = self.computing = 0.0
@@ -66,8 +72,8 @@ class Kept:
     def add(self, point: Numbers, answer: Numbers) -> None:
         """Keep an answer; what is no row of finite numbers is not kept."""
         with suppress(AnswerError), self.lock:
-            row = as_point(answer, None)
-            if not np.isfinite(row).all() or row.dtype.kind == "c" or key_of(point) in self.places:
+            row, key = as_point(answer, None), key_of(point)
+            if not np.isfinite(row).all() or row.dtype.kind == "c" or key in self.places:
                 return
             if self.calls.answers and len(row) != len(self.calls.answers[0]):
                 self.refuse_length(len(row))
@@ -79,8 +85,9 @@ class Kept:
             if self.file is not None:
                 self.file.add_call(point, known)
             self.calls.answers.append(known)  # first: Ctrl-C may come after any line
-            self.calls.points.append(np.array(point))
-            self.places[key_of(point)] = len(self.calls.points) - 1
+            if self.file is not None or len(self.calls.points) < EXAMPLES:
+                self.calls.points.append(np.array(point))
+            self.places[key] = len(self.calls.answers) - 1
 
     def refuse_length(self, found: int) -> None:
         """Refuse a function that has other outputs than the one whose calls are in the file."""
@@ -185,8 +192,11 @@ class Kept:
         """Write all into the file; calls that are still under way are forgotten."""
         with self.lock:
             file, self.file = self.file, None
-            if file is not None:
-                file.close(self.calls)
+            try:
+                if file is not None:
+                    file.close(self.calls)
+            except FileError as error:  # the answers are worth more than the file
+                self.notes.append(f"Calls were not kept: {error} The result is complete, and another run calls anew.")
 
 
 @contextmanager
@@ -265,7 +275,8 @@ def host_within(host: Host) -> Host:
 
 def key_of(point: Numbers) -> bytes:
     """What tells a point from all others; zeros of both signs are the same."""
-    return (point + 0.0).tobytes()
+    content = (point + 0.0).tobytes()
+    return content if len(content) < LONG else blake2b(content).digest()
 
 
 def mark_of(f: Any) -> str:

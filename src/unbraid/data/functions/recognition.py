@@ -20,10 +20,12 @@ from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import EPS, Array, Shape
 
-PROBES = 3
-"""Samples at which it is found out what a function takes."""
+PROBES, MOST_PROBES = 3, 9
+"""Samples at which it is found out what a function takes; and at most, where it fails at all of these."""
 PARTS = ([0, 1, 2], [2, 1], [0])
 """Batches made of these, of different lengths and orders."""
+MOST_TOLD = 3
+"""Ways in which a function failed that an error tells of."""
 WRONG_KIND = (TypeError, AttributeError, RuntimeError)
 """What functions raise that are given NumPy arrays in place of tensors, mostly: then a user wants to know of both."""
 PLAINLY = 1e-2
@@ -70,30 +72,38 @@ def form_of(
 
     What is in memory is not asked for again, so that it is not found out either whether f is random.
     """
-    probes = few(X)
     failures: dict[str, Exception] = {}
-    for host in hosts_for(f, probes, framework, memory):
-        asked = Probed(host if memory is None else Remembering(host, memory), shape)
-        kept = not failures or any(isinstance(error, WRONG_KIND) for error in failures.values())
-        with quiet():
-            for takes_points, ask in ((True, asked.point), (False, asked.pair)):
-                answers = [try_call(ask, x) for x in probes]
-                good = [at for at, answer in enumerate(answers) if not isinstance(answer, Exception)]
-                if good:
-                    return judged(name, asked, takes_points, probes[np.resize(good, PROBES)], binary_spreads(X)), host
-                if kept and isinstance(answers[0], Exception):
-                    given = f"{'a point' if takes_points else 'a batch'} ({host.takes})"
-                    failures[f"Given {given}, it {deed(answers[0])}."] = answers[0]
+    given: dict[str, list[str]] = {}
+    for count in (PROBES, MOST_PROBES):
+        probes = few(X, count)
+        for host in hosts_for(f, probes, framework, memory):
+            asked = Probed(host if memory is None else Remembering(host, memory), shape)
+            kept = not failures or any(isinstance(error, WRONG_KIND) for error in failures.values())
+            with quiet():
+                for takes_points, ask in ((True, asked.point), (False, asked.pair)):
+                    answers = [try_call(ask, x) for x in probes]
+                    good = [at for at, answer in enumerate(answers) if not isinstance(answer, Exception)]
+                    if good:
+                        samples = probes[np.resize(good, PROBES)]
+                        return judged(name, asked, takes_points, samples, binary_spreads(X)), host
+                    if kept and isinstance(answers[0], Exception):
+                        said = deed(answers[0])
+                        failures.setdefault(said, answers[0])
+                        what = f"{'a point' if takes_points else 'a batch'} ({host.takes})"
+                        given.setdefault(said, []).extend([] if what in given.get(said, []) else [what])
+        if len(probes) == len(X):
+            break
     m = X.shape[1]
     one, many = ("(n,)", "(S, n)") if shape is None else (f"(n, m) = {shape}", f"(S, n, m) = (S, {shape[0]}, {m})")
     raise DataError(
-        f"{name} must map a point ({m},) to {one}, or a batch (S, {m}) to {many}. {' '.join(failures)}"
+        f"{name} must map a point ({m},) to {one}, or a batch (S, {m}) to {many}. "
+        + " ".join(f"Given {' or '.join(given[said])}, it {said}." for said in list(failures)[:MOST_TOLD])
     ) from next(iter(failures.values()))
 
 
-def few(X: Array) -> Array:
+def few(X: Array, count: int = PROBES) -> Array:
     """Some of the samples, spread over all of them."""
-    return np.asarray(X[np.unique(np.linspace(0, len(X) - 1, PROBES).astype(int))])
+    return np.asarray(X[np.unique(np.linspace(0, len(X) - 1, count).astype(int))])
 
 
 def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: Array) -> Form:

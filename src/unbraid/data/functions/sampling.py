@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from math import nan
 from time import monotonic
-from typing import Literal, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
+from unbraid.data.checks import counted
 from unbraid.data.functions.agreement import ClaimedJacobian, check_agreement
 from unbraid.data.functions.complex_step import ComplexStep
 from unbraid.data.functions.differences import by_differences
 from unbraid.data.functions.few_calls import ORDER, FewCalls, Side, calls_a_point
-from unbraid.data.functions.forms import Form, deed, try_call
-from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet
-from unbraid.data.functions.kept import Kept, Remembering, host_within, remember_rows
+from unbraid.data.functions.forms import FailureError, Failures, Form, deed, try_call
+from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet, timed
+from unbraid.data.functions.kept import Kept, Remembering, host_within, keeping, remember_rows
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of
 from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError, SettingError, check_callback, check_number, check_whole, shown
-from unbraid.kernels.arrays import EPS, Array, IndexArray
+from unbraid.kernels.arrays import EPS, Array, IndexArray, Shape
 from unbraid.runtime.callers import elsewhere
+from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback, Progress
+from unbraid.runtime.text import name_list
 
 Derivatives = Literal["auto", "torch", "jax", "differences", "complex-step", "forward", "central"]
 
@@ -35,6 +38,8 @@ REPORTED = 0.2
 """Seconds between two reports of progress, at least."""
 EXACT_TOLERANCE, OWN_TOLERANCE = 1e-4, 1e-2
 """How far Jacobians may be from a difference quotient: those of a framework, and those of the user."""
+SHORTEST = 1e-3
+"""Seconds that a call may be given at least."""
 NOT_ANALYTIC = (
     "f is not analytic: abs, real, conj, norms and casts to float lose the imaginary part. "
     'Use derivatives="differences".'
@@ -58,7 +63,10 @@ class Sampled(Protocol):
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """How a function is to be sampled: the arguments of `Problem.from_function`, checked once."""
+    """How a function is to be sampled: the arguments of `Problem.from_function`, checked once.
+
+    `outputs` is how many outputs have names, if they have any; `before`, how many samples came before.
+    """
 
     jacobian: Function | None = None
     derivatives: Derivatives | None = "auto"
@@ -66,6 +74,9 @@ class SamplingSettings:
     chunk: int | None = None
     jobs: int = 1
     callback: Callback | None = None
+    outputs: int | None = None
+    timeout: float | None = None
+    before: int = 0
 
     def __post_init__(self) -> None:
         if self.jacobian is not None:
@@ -84,7 +95,16 @@ class SamplingSettings:
         if self.chunk is not None:
             check_whole("chunk", self.chunk, 1)
         check_whole("jobs", self.jobs, 1)
+        if self.timeout is not None:
+            check_number("timeout", self.timeout, SHORTEST)
+            if self.derivatives in ("torch", "jax"):
+                raise SettingError("timeout= is for functions of NumPy arrays: leave it out with a framework.")
         check_callback(self.callback)
+
+    def check_outputs(self, shape: Shape) -> None:
+        """Refuse names that are not as many as outputs, before the calls of samples."""
+        if self.outputs is not None and shape != (self.outputs,):
+            raise DataError(f"output_names must be {shape[0]} names, one an output of f, got {self.outputs}.")
 
     @property
     def thrifty(self) -> bool:
@@ -97,30 +117,46 @@ class SamplingSettings:
         return self.derivatives if self.derivatives in ("forward", "central") else None
 
 
-def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
-    """Values (S, n) and Jacobians (S, n, m), if they are wanted, of f at X (S, m).
+class Answers(NamedTuple):
+    """What a function answered: points X (S, m), values F (S, n), and Jacobians J (S, n, m) if they are wanted.
 
-    What is `kept` of its answers is not asked for again.
+    `failures` has the points without an answer, which are left out, by their numbers among those that were given.
     """
 
-    def sample_with(framework: str | None) -> tuple[Array, Array | None]:
+    X: Array
+    F: Array
+    J: Array | None
+    failures: Failures
+
+
+def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
+    """What f answers at X (S, m). What is `kept` of its answers is not asked for again."""
+
+    def sample_with(framework: str | None) -> Answers:
         form, host = recognised(f, X, framework, kept)
+        settings.check_outputs(form.shape)
         with callers(form, host, X, settings.jobs, kept) as calling:
-            if settings.thrifty:
-                return sample_thriftily(calling, X, settings, kept)
-            return sample_thoroughly(calling, host, X, settings)
+            sample = sample_thriftily if settings.thrifty else sample_thoroughly
+            return sample(replace(calling, failures={}, before=settings.before), host, X, settings, kept)
 
     if settings.thrifty and settings.callback is not None:  # before the first call
         settings.callback(Progress("calls", 0, len(X) * calls_a_point(settings.side, X.shape[1])))
     if settings.derivatives in ("torch", "jax"):
         return sample_with(settings.derivatives)
+    found: Answers | DataError
     try:
-        return sample_with(None)
-    except DataError as error:  # at some samples f may want what it does not need at those it was first tried at
-        for framework in frameworks_wanted(error.__cause__):
-            with suppress(DataError):
-                return sample_with(framework)
-        raise
+        found = sample_with(None)
+        causes = [one.__cause__ for one in found.failures.values()]
+    except DataError as error:
+        found, causes = error, [error.__cause__]
+    for framework in frameworks_wanted(causes):  # at some samples f may want what it did not need where it was tried
+        with suppress(DataError):
+            other = sample_with(framework)
+            if isinstance(found, DataError) or len(other.failures) < len(found.failures):
+                return other
+    if isinstance(found, DataError):
+        raise found
+    return found
 
 
 def recognised(f: Function, X: Array, framework: str | None, kept: Kept | None) -> tuple[Form, Host]:
@@ -132,6 +168,22 @@ def recognised(f: Function, X: Array, framework: str | None, kept: Kept | None) 
     if kept is not None:
         kept.learn_form(form, host)
     return form, host
+
+
+@contextmanager
+def calling(
+    f: Function, settings: SamplingSettings, cache: StrPath | None, m: int
+) -> Iterator[tuple[Function, SamplingSettings, Kept]]:
+    """The function and its settings as they are called, in time where there is a timeout, and what is kept of calls."""
+    jacobian = settings.jacobian
+    own = nullcontext() if jacobian is None else timed("jacobian", jacobian, settings.timeout)
+    with (
+        np.errstate(all="ignore"),
+        timed("f", f, settings.timeout) as called,
+        own as slopes,
+        keeping(called, cache, m) as kept,
+    ):
+        yield called, replace(settings, jacobian=slopes), kept
 
 
 @contextmanager
@@ -159,25 +211,73 @@ def callers(form: Form, host: Host, X: Array, jobs: int, kept: Kept | None) -> I
         yield replace(form, call=replace(form.call, instead=sent)) if same else form
 
 
-def sample_thriftily(form: Form, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
+def sample_thriftily(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
     """Values, and Jacobians by forward or central differences: calls are counted, and of each is told."""
     total = len(X) * calls_a_point(settings.side, X.shape[1])
     counting = replace(form, told=Counter(settings.callback, total, kept).count)
     chunk = settings.chunk or CHUNK_OF_CALLS
-    F = counting.in_chunks(X, np.arange(len(X)), chunk)
-    if settings.side is None:
-        return F, None
-    return F, FewCalls.at(X, F, counting, settings.side, settings.step)(X, F, chunk)
+    F, J = counting.in_chunks(X, np.arange(len(X)), chunk), None
+    if settings.side is not None:
+        some, values = with_stand_ins(X, F, failures_of(form))
+        J = FewCalls.at(some, values, counting, settings.side, settings.step)(some, values, chunk)
+    return answered(X, F, J, failures_of(form))
 
 
-def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings) -> tuple[Array, Array]:
+def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
     """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
     if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
         check_differentiable(host, form.batched, X)
     F = sample_in_chunks("values", form, X, form.shape, settings.chunk, settings.callback)
-    slopes = jacobians_of(form, host, X, F, settings)
-    shape = (*form.shape, X.shape[1])
-    return F, sample_in_chunks("Jacobians", slopes, X, shape, settings.chunk, settings.callback)
+    failures, slopes = failures_of(form), None
+    while slopes is None:
+        some, values = with_stand_ins(X, F, failures)
+        try:
+            slopes = jacobians_of(form, host, some, values, settings)
+        except FailureError as error:  # beside a sample at which steps are tried out, or Jacobians compared
+            for row, said in error.failures.items():
+                alike = np.flatnonzero((some == some[row]).all(axis=1))
+                failures.update({int(at): failures.get(int(at), said) for at in alike})
+    J = sample_in_chunks("Jacobians", slopes, some, (*form.shape, X.shape[1]), settings.chunk, settings.callback)
+    return answered(X, F, J, failures)
+
+
+def failures_of(form: Form) -> Failures:
+    """Where a form that does not raise has failed so far."""
+    assert form.failures is not None
+    return form.failures
+
+
+def with_stand_ins(X: Array, F: Array, failures: Failures) -> tuple[Array, Array]:
+    """Points and values in which others stand in for those where f failed, so that samples keep their numbers."""
+    bad, good = sorted(failures), without(len(X), failures)
+    X, F, others = X.copy(), F.copy(), np.resize(good, len(bad))
+    X[bad], F[bad] = X[others], F[others]
+    return X, F
+
+
+def answered(X: Array, F: Array, J: Array | None, failures: Failures) -> Answers:
+    """The samples at which f has an answer."""
+    good = without(len(X), failures)
+    return Answers(X[good], F[good], None if J is None else J[good], failures)
+
+
+def without(count: int, failures: Failures) -> IndexArray:
+    """The numbers of so many samples but for those where f failed; an error where no others are left."""
+    if len(failures) == count:
+        first = failures[min(failures)]
+        text = str(first) if count == 1 else f"f has no answer at any of the {count} samples. The first: {first}"
+        raise DataError(text) from first.__cause__
+    return np.setdiff1d(np.arange(count), list(failures))
+
+
+def describe_failures(failures: Failures, count: int) -> str:
+    """The sentence that tells which of so many samples are left out, and what the function did at the first."""
+    which = name_list(map(str, sorted(failures)), len(failures))
+    verb = "is" if len(failures) == 1 else "are"
+    return (
+        f"{len(failures)} of {counted(count, 'sample')} {verb} left out, because f has no answer there: {which} "
+        f"(from 0). The first: {failures[min(failures)]}"
+    )
 
 
 class Counter:
@@ -227,12 +327,11 @@ def check_differentiable(host: Host, batched: bool, X: Array) -> None:
         ) from failures[0]
 
 
-def frameworks_wanted(cause: BaseException | None) -> list[str]:
+def frameworks_wanted(causes: Iterable[BaseException | None]) -> list[str]:
     """Frameworks that are in use, if f failed because it was given NumPy arrays in place of theirs."""
-    told = str(cause).lower()
-    if not isinstance(cause, WRONG_KIND) or not any(word in told for word in ("tensor", "ndarray", "jax")):
-        return []
-    return [framework for framework in ("torch", "jax") if imported(framework)]
+    told = " ".join(str(cause).lower() for cause in causes if isinstance(cause, WRONG_KIND))
+    wanted = any(word in told for word in ("tensor", "ndarray", "jax"))
+    return [framework for framework in ("torch", "jax") if wanted and imported(framework)]
 
 
 def sample_in_chunks(
@@ -253,22 +352,23 @@ def sample_in_chunks(
 
 def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSettings) -> Sampled:
     """How Jacobians of f are found: as asked for, by the user's own function, by f's framework, or by differences."""
-    shape, derivatives = (*f.shape, X.shape[1]), settings.derivatives
+    shape, derivatives, lenient = (*f.shape, X.shape[1]), settings.derivatives, f
+    f = replace(f, failures=None)
     if settings.jacobian is not None:
         own, _ = form_of("jacobian", settings.jacobian, X, None, shape)
         advice = "If you are sure of both, evaluate them yourself and use Problem(X, F, J)."
         check_agreement(ClaimedJacobian("jacobian", own, OWN_TOLERANCE, advice), f, X, F)
-        return own
+        return replace(own, failures=lenient.failures)
     exact = host.jacobians(f.batched)
     if derivatives == "complex-step":
         if exact is not None:
             raise SettingError(f'derivatives="complex-step" is for NumPy functions, f takes {host.takes}: use "auto".')
         imaginary = ComplexStep(f, binary_spreads(X))
         check_agreement(ClaimedJacobian("The complex step", imaginary, EXACT_TOLERANCE, NOT_ANALYTIC), f, X, F)
-        return imaginary
+        return replace(imaginary, f=lenient)
     if exact is None or derivatives == "differences":
-        return by_differences(f, X, F)
+        return replace(by_differences(f, X, F), f=lenient)
     by_framework = Form("The Jacobian of f", exact, True, shape)
     name = "The Jacobian that was found by automatic differentiation"
     check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
-    return by_framework
+    return replace(by_framework, failures=lenient.failures)

@@ -16,8 +16,8 @@ from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.runtime.text import name_list, quoted_name
 
 Kind = Literal[
-    "constant", "nearly constant", "collinear", "nearly collinear", "row numbers", "duplicates", "repeated points",
-    "outliers", "heavy tails", "discrete", "missing", "few samples", "contradiction",
+    "constant", "nearly constant", "collinear", "nearly collinear", "output is an input", "row numbers", "duplicates",
+    "repeated points", "outliers", "heavy tails", "discrete", "missing", "few samples", "contradiction",
 ]  # fmt: skip
 """What can be odd."""
 LINE = 100
@@ -28,6 +28,10 @@ SAME, MOSTLY = 1e-12, 0.99
 """Columns whose range is below this share of their size are constant; nearly so where this share has one value."""
 EXACTLY, NEARLY = 1e-6, 1e-3
 """Columns of which others leave less than these shares of their spread are collinear with them, exactly or nearly."""
+FEWEST_ON_LINE = 5
+"""Samples of an output from which on it is no chance that they lie on a line."""
+ON_GRID = 1e-3
+"""How far values are from multiples of a step, as a share of it, to be rounded to it."""
 COUNTS = 1e-3
 """Columns whose part in a combination is below this share are left out of it."""
 FAR, RARE = 10.0, 0.01
@@ -115,7 +119,9 @@ def look_at_columns(problem: Problem) -> list[Finding]:
     alive = np.flatnonzero(~is_constant(X))
     findings = list(find_constant(X, inputs, "input", some.J is not None))
     if some.F is not None:
-        findings += find_constant(np.asarray(some.F, dtype=np.float64), outputs, "output", some.J is not None)
+        F = np.asarray(some.F, dtype=np.float64)
+        findings += find_constant(F, outputs, "output", some.J is not None)
+        findings += find_inputs_among_outputs(X[:, alive], F, [inputs[k] for k in alive], outputs)
     return [*findings, *find_collinear(X[:, alive], [inputs[k] for k in alive])]
 
 
@@ -193,6 +199,52 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
             f"be told.",
             f"Leave {quoted_name(names[k])} out, or give samples in which they vary apart.",
         )
+
+
+def find_inputs_among_outputs(X: Array, F: Array, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[Finding]:
+    """Outputs that are an input in other units, a x + b, but for rounding."""
+    for i in map(int, np.flatnonzero(~is_constant(F))):
+        known = np.isfinite(F[:, i])
+        line = line_of(X[known], F[known, i]) if np.count_nonzero(known) >= FEWEST_ON_LINE and len(inputs) else None
+        if line is None:
+            continue
+        k, slope, constant, left = line
+        name, nearly = quoted_name(inputs[k]), left > EXACTLY
+        yield Finding(
+            "output is an input",
+            (outputs[i], inputs[k]),
+            f"The output {quoted_name(outputs[i])} is {'nearly ' if nearly else ''}"
+            f"{combination([(slope, name)], constant)}{f', but for {100.0 * left:.2g} % of its spread' * nearly}: a "
+            "straight line in one input, which may be the output itself in other units.",
+            f"If it is, leave {name} out: the model predicts nothing that was not given.",
+        )
+
+
+@np.errstate(all="ignore")
+def line_of(X: Array, f: Array) -> tuple[int, float, float, float] | None:
+    """The column k of X with f = a x + b but for rounding, a, b, and which share of its spread is left; or None."""
+    x_spread, f_spread = np.ptp(X, axis=0), np.ptp(f)
+    Z, z = (X - X.mean(axis=0)) / x_spread, (f - f.mean()) / f_spread
+    sizes = np.sqrt(np.sum(Z**2, axis=0))
+    slopes = (z @ Z) / sizes**2
+    k = int(np.argmax(np.abs(slopes) * sizes))  # the one that leaves least
+    left = float(np.sqrt(np.mean((z - slopes[k] * Z[:, k]) ** 2) / np.mean(z**2)))
+    rounded = np.hypot(rounding_of(f) / f_spread, slopes[k] * rounding_of(X[:, k]) / x_spread[k]) / np.std(z)
+    if not left <= max(NEARLY, 0.5 * rounded):
+        return None
+    slope = float(slopes[k] * f_spread / x_spread[k])
+    constant = float(f.mean() - slope * X[:, k].mean())
+    return k, slope, 0.0 if abs(constant) < 1e-5 * float(np.abs(f).max()) else constant, left
+
+
+def rounding_of(values: Array) -> float:
+    """The step of which all differences of some values are multiples, as of numbers rounded to a digit; 0: no such."""
+    levels = np.unique(values)
+    if len(levels) <= FEW_VALUES:
+        return 0.0
+    step = float(np.diff(levels).min())
+    counts = (levels - levels[0]) / step
+    return step if np.abs(counts - np.round(counts)).max() < ON_GRID else 0.0
 
 
 def combination(terms: Sequence[tuple[float, str]], constant: float) -> str:

@@ -211,8 +211,9 @@ def describe_mending(near: Neighbours) -> str | None:
     """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
     found = ((near.left(slopes), near.left_at_any_size(slopes), cause) for cause, slopes in mended(near))
     left, at_any_size, cause = min(found, default=(np.inf, np.inf, ""))
+    sure = certainty(left, near.left(near.slopes))
     better = left < min(GAINED * near.left(near.slopes), MENDED)
-    return told(cause, "") if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
+    return told(cause, "", sure) if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
 
 
 def describe_disorder(near: Neighbours, J: Array, ordered: float = ORDERED) -> str | None:
@@ -267,10 +268,12 @@ def describe_units(near: Neighbours) -> str | None:
     factors = np.linalg.lstsq(parts, rises)[0]
     left_together, left = (float(np.sum((rises - one) ** 2)) for one in (factor * together, parts @ factors))
     apart = (np.abs(np.log(np.maximum(np.abs(factors), 1e-300))) > np.log(FACTOR)) | (factors < 0.0)
-    if not apart.any() or left > min(GAINED * left_together, UNITS_LEFT * float(rises @ rises)):
+    total = float(rises @ rises)
+    if not apart.any() or not total or left > min(GAINED * left_together, UNITS_LEFT * total):
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
-    return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "")
+    sure = certainty(left / total, near.left(near.slopes))
+    return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "", sure)
 
 
 def describe_output_signs(near: Neighbours) -> str | None:
@@ -282,18 +285,20 @@ def describe_output_signs(near: Neighbours) -> str | None:
     wrong = np.flatnonzero((together < 0.0) & (explained > 1.0 - MOST_LEFT))
     if not 0 < len(wrong) < len(explained):
         return None
-    return told("J has the wrong sign", f" in output {', '.join(str(i + 1) for i in wrong[:6])}")
+    signs = np.where(np.isin(np.arange(len(expected[0])), wrong), -1.0, 1.0)
+    sure = certainty(near.left(near.slopes * signs[:, None]), near.left(near.slopes))
+    return told("J has the wrong sign", f" in output {', '.join(str(i + 1) for i in wrong[:6])}", sure)
 
 
 def describe_factor(near: Neighbours) -> str | None:
     """The sentence where Jacobians explain most with a factor that is far from 1."""
     expected = near.expected(near.slopes)
     factor = float(np.sum(expected * near.rises)) / max(float(np.sum(expected**2)), np.finfo(float).tiny)
-    if not (1.0 / FAR_FACTOR < factor < FAR_FACTOR) and near.left(factor * near.slopes) < MOST_LEFT:
-        return told(
-            f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ", ""
-        )
-    return None
+    left = near.left(factor * near.slopes)
+    if 1.0 / FAR_FACTOR < factor < FAR_FACTOR or left >= MOST_LEFT or not factor:
+        return None
+    cause = f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ"
+    return told(cause, "", certainty(left, near.left(near.slopes)))
 
 
 def orders(count: int) -> Iterator[list[int]]:
@@ -312,6 +317,19 @@ def one_based(order: list[int]) -> str:
     return ", ".join(str(one + 1) for one in order)
 
 
-def told(cause: str, where: str) -> str:
-    """The note: what contradicts what, the likely cause, and what to do."""
-    return f"{CONTRADICTION}{where}. {cause}. Mend that, or leave one of them out."
+def certainty(left: float, left_as_given: float) -> str:
+    """How sure a cause is: what mended Jacobians, and the given ones, explain of the differences between neighbours."""
+    return (
+        f"So mended, J explains {percent(left)} of how F changes from a sample to its neighbours; as it is, "
+        f"{percent(left_as_given)}. "
+    )
+
+
+def percent(left: float) -> str:
+    """What is explained, in words, where this share is left."""
+    return f"{100.0 * (1.0 - left):.0f} %" if left < 1.0 else "nothing"
+
+
+def told(cause: str, where: str, sure: str = "") -> str:
+    """The note: what contradicts what, the likely cause, how sure that is, and what to do."""
+    return f"{CONTRADICTION}{where}. {cause}. {sure}Mend that, or leave one of them out."
