@@ -72,7 +72,7 @@ def test_the_model_has_the_values_of_the_module_that_stands_in_the_network() -> 
     with torch.no_grad():
         found = result.network[1](x).numpy()
     np.testing.assert_allclose(found, result.model(x.numpy()), rtol=1e-4, atol=1e-5)
-    assert result.modules == (result.network[1].decoupled,)
+    assert result.modules == (result.network[1],)
     assert isinstance(result.modules[0], ub.networks.DecoupledModule)
     assert result.model.rank == 2
 

@@ -123,7 +123,7 @@ def test_all_trains_all() -> None:
     before = state(result.network)
     result.finetune(inputs(), epochs=2, rate=1e-3)
     assert min(result.losses) < result.losses[0]
-    assert all(not torch.equal(one, before[name]) for name, one in result.network.state_dict().items())
+    assert all(not torch.equal(one, before[name]) for name, one in result.network.named_parameters())
 
 
 @pytest.mark.parametrize("training", [True, False])
