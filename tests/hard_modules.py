@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations, prune
 
-Ending = Literal["works", "refused", "theirs"]
+Ending = Literal["works", "refused", "theirs", "either"]
 QUICK: dict[str, Any] = {"samples": 40, "coupling": 1.0, "starts": 1, "jobs": 1}
 ACTIVATIONS: tuple[Callable[..., nn.Module], ...] = (nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Softplus)
 IN_PLACE: tuple[Callable[..., nn.Module], ...] = (nn.ReLU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Hardswish, nn.CELU)
@@ -238,8 +238,8 @@ def of_mixed_types(drawn: Drawn) -> Hard:
 
 
 def of_few_digits(drawn: Drawn) -> Hard:
-    dtype = (torch.float16, torch.bfloat16)[drawn.seed % 2]
-    return drawn.hard(drawn.chain().to(dtype))
+    dtype, trained = ((torch.float16, "refused"), (torch.bfloat16, "works"))[drawn.seed % 2]  # Adam's steps are NaN
+    return drawn.hard(drawn.chain().to(dtype), trained=trained)
 
 
 def of_complex_numbers(drawn: Drawn) -> Hard:
@@ -256,7 +256,7 @@ def ragged(drawn: Drawn) -> Hard:
     x = drawn.inputs()
     batches: list[Any] = [x[:60], x[60:, :2]]
     if drawn.seed % 3 == 1:
-        batches = [(x[:60], torch.zeros(60)), x[60:]]
+        batches = [(x[:60], torch.zeros(60)), (x[60:], torch.zeros(3))]
     if drawn.seed % 3 == 2:
         batches = [x[:60], torch.randn(60, M, 2), torch.randn(4)]
     return drawn.hard(X=batches, ends="refused", points=batches)
@@ -383,7 +383,8 @@ def odd_answer(drawn: Drawn) -> Hard:
         lambda x: (x * 1e30).exp(),
     ]
     network = nn.Sequential(*drawn.chain(), Own(kinds[drawn.seed % len(kinds)]))
-    return drawn.hard(network, "refused")
+    steps = drawn.seed % len(kinds) in (3, 8)  # whose derivatives are zero at most points
+    return drawn.hard(network, "refused", sampled="either" if steps else None)
 
 
 def empty(drawn: Drawn) -> Hard:
@@ -433,7 +434,7 @@ def no_copy(drawn: Drawn) -> Hard:
 
 def no_gradient(drawn: Drawn) -> Hard:
     kinds: list[Callable[[Any], Any]] = [torch.no_grad()(torch.tanh), lambda x: x + x.detach(), torch.round, torch.sign]
-    return drawn.hard(drawn.chain(nn.Tanh(), Own(kinds[drawn.seed % 4])), "refused")
+    return drawn.hard(drawn.chain(nn.Tanh(), Own(kinds[drawn.seed % 4])), ("refused", "either")[drawn.seed % 4 // 2])
 
 
 def random(drawn: Drawn) -> Hard:
@@ -513,7 +514,10 @@ def labels(drawn: Drawn) -> Hard:
         torch.zeros(COUNT, 2, 3),
         torch.zeros(COUNT, dtype=torch.complex64),
     ]
-    return drawn.hard(X=(drawn.inputs(), kinds[drawn.seed % len(kinds)]), points=drawn.inputs())
+    ends: Ending = "refused" if drawn.seed % len(kinds) == 5 else "works"
+    return drawn.hard(
+        X=(drawn.inputs(), kinds[drawn.seed % len(kinds)]), ends=ends, points=drawn.inputs(), sampled="works"
+    )
 
 
 def training_on(make: Callable[[Drawn], dict[str, Any]], ends: Ending) -> Callable[[Drawn], Hard]:

@@ -114,6 +114,7 @@ def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: 
         raise DataError(f"{name} {deed(values)}.") from values
     assert isinstance(values, np.ndarray)
     resolution = max(EPS, float(np.finfo(values.dtype).eps)) if values.dtype.kind == "f" else EPS
+    resolution = max(resolution, getattr(asked.host, "resolution", EPS))
     tolerance = resolution**0.5
     if not isinstance(again, np.ndarray) or not same(values, again, tolerance):
         raise DataError(

@@ -26,6 +26,11 @@ class TorchFunction:
     def takes(self) -> str:  # noqa: D102
         return f"torch tensors of {str(self.dtype).removeprefix('torch.')}"
 
+    @property
+    def resolution(self) -> float:
+        """That of its type, which NumPy may not have."""
+        return float(torch.finfo(self.dtype).eps) if self.dtype.is_floating_point else 0.0
+
     def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
         with evaluation_mode(self.f):
             return as_numpy(self.as_tensor(self.f(self.tensor(x))))

@@ -28,7 +28,7 @@ from unbraid.networks.compressing.comparison import Comparison, compare
 from unbraid.networks.compressing.coordinates import Coordinates, Outputs, principal_directions, spread_out_in
 from unbraid.networks.compressing.layouts import Layout, OfMaps, OfSamples
 from unbraid.networks.compressing.measures import Agreement, outputs_of
-from unbraid.networks.compressing.parts import Part, device_and_type
+from unbraid.networks.compressing.parts import Part
 from unbraid.networks.compressing.samples import Activations, Given, collect, look_like_classes
 from unbraid.networks.conversion import TRAINABLE
 from unbraid.networks.decoupled_module import DecoupledModule
@@ -137,7 +137,7 @@ class PartFitting:
         activations = collect(network, part, X, settings.given, np.random.default_rng(settings.seed))
         order = order_of_samples(activations.X, np.random.default_rng([settings.seed, 1]))
         function = OfSamples(part.of(network), activations.layout)
-        host = TorchFunction(function, *reversed(device_and_type(function)))
+        host = TorchFunction(function, activations.dtype, activations.device)
         what = f"The part {part.name!r}" if part.children else "The network"
         values, slopes = differentiable(what, host, activations.X[order[:FIRST_SAMPLES]])
         comparison, outputs = compare(network, part, activations, settings.outputs)
@@ -221,9 +221,8 @@ class PartFitting:
 
     def module(self, model: DecoupledModel) -> DecoupledModule:
         """A model as a module in place of the part, of its type and on its device."""
-        device, dtype = device_and_type(self.function)
         made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.stands_for)
-        return made.to(device=device, dtype=dtype)
+        return made.to(device=self.activations.device, dtype=self.activations.dtype)
 
     def best_coupling(self, rank: int, samples: int) -> Replacement:
         """The model with the λ that loses least: larger ones are tried, each from the last, until one loses more.

@@ -124,6 +124,8 @@ def find_part(network: object, part: object) -> Part:
     """The part of a network that a name, a slice, a number or the module itself says."""
     if not isinstance(network, torch.nn.Module):
         raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
+    if isinstance(network, torch.jit.ScriptModule):
+        raise SettingError("network is scripted, and has no parts that can be replaced: compress it before torch.jit.")
     if isinstance(part, torch.nn.Module):
         run = run_of(part, network)
         if run is not None:

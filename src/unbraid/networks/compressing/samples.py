@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from unbraid.data.functions.forms import deed
 from unbraid.data.functions.hosts import quiet
 from unbraid.data.functions.torch_functions import evaluation_mode
 from unbraid.errors import DataError, SettingError, shown
@@ -57,6 +58,8 @@ class Activations:
         Whether the data are inputs of the network, or of the part.
     inputs, labels
         What is held out: as the network takes it (or the part), and the labels if there are any.
+    device, dtype
+        Of what the part is given.
     """
 
     X: Array
@@ -64,6 +67,8 @@ class Activations:
     given: Given
     inputs: torch.Tensor
     labels: torch.Tensor | None
+    device: Any
+    dtype: Any
 
 
 def are_classes(labels: torch.Tensor) -> bool:
@@ -74,6 +79,8 @@ def are_classes(labels: torch.Tensor) -> bool:
 def as_labels(y: Any) -> torch.Tensor:
     """Labels as a tensor; whole numbers in one column as a vector."""
     y = as_tensor(y, "Labels", " (np.unique(y, return_inverse=True) numbers classes)")
+    if y.is_complex():
+        raise DataError("Labels must be real numbers, or classes 0, 1, …, got complex ones.")
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and not y.is_floating_point() else y
 
 
@@ -186,7 +193,7 @@ def collect(
         )
     y = [one.y for one in held if one.y is not None]
     labels = joined(y)[:count] if len(y) == len(held) else None
-    return Activations(X, layout, given, kept[:count], labels)
+    return Activations(X, layout, given, kept[:count], labels, entered.device, entered.dtype)
 
 
 def inputs_in(data: object, batch: int) -> int:
@@ -274,7 +281,8 @@ def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Give
         try:
             run(module, x[:2])
         except DataError as error:
-            failures.append(str(error.__cause__ or error).splitlines()[0].rstrip("."))
+            cause = error.__cause__
+            failures.append(deed(cause) if isinstance(cause, Exception) else str(error))
         else:
             return kind
     raise DataError(
