@@ -76,7 +76,7 @@ class Drawn:
         return Hard(self.chain() if network is None else network, X=more.pop("X", self.inputs()), ends=ends, **more)
 
 
-class Own(nn.Module):
+class Own(nn.Module):  # type: ignore[misc]
     """A module with a forward of its own."""
 
     def __init__(self, forward: Callable[[Any], Any], **parts: Any) -> None:
@@ -89,7 +89,7 @@ class Own(nn.Module):
         return self.own(x)
 
 
-class Keeps(nn.Module):
+class Keeps(nn.Module):  # type: ignore[misc]
     """A module that keeps what it was given last, and counts."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Keeps(nn.Module):
         return torch.tanh(x)
 
 
-class Residual(nn.Module):
+class Residual(nn.Module):  # type: ignore[misc]
     """x + f(x), in place."""
 
     def __init__(self, width: int) -> None:
@@ -115,7 +115,7 @@ class Residual(nn.Module):
         return torch.relu_(out)
 
 
-class ByCases(nn.Module):
+class ByCases(nn.Module):  # type: ignore[misc]
     """An `if` on a value, which a vectorised transform refuses."""
 
     def forward(self, x: Any) -> Any:
@@ -184,10 +184,13 @@ def with_old_weight_norm(drawn: Drawn) -> Hard:
     return drawn.hard(network)
 
 
+EMBEDDED: tuple[tuple[str, Ending], ...] = (("2:", "works"), (":", "refused"), ("0", "refused"))
+
+
 def embedded(drawn: Drawn) -> Hard:
     network = nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2 * M, WIDTH), nn.Tanh(), nn.Linear(WIDTH, N))
     indices = torch.randint(0, 9, (COUNT, M))
-    part, ends = (("2:", "works"), (":", "refused"), ("0", "refused"))[drawn.seed % 3]
+    part, ends = EMBEDDED[drawn.seed % 3]
     return Hard(network.to(drawn.dtype), part, indices, ends, sampled="refused")
 
 
@@ -231,8 +234,9 @@ def of_mixed_types(drawn: Drawn) -> Hard:
     if drawn.seed % 4 < 2:
         cast = Own(lambda x: x.to(other))
         network = nn.Sequential(nn.Linear(M, WIDTH, dtype=drawn.dtype), cast, nn.Tanh(), nn.Linear(4, N, dtype=other))
-        part, ends = (("2:", "works"), ("1:", "refused"))[drawn.seed // 4 % 2]
-        return drawn.hard(network, ends, part=part, sampled="works")
+        if drawn.seed // 4 % 2:
+            return drawn.hard(network, "refused", sampled="works")
+        return drawn.hard(network, part="2:", sampled="works")
     network = nn.Sequential(nn.Linear(M, WIDTH, dtype=drawn.dtype), nn.Tanh(), nn.Linear(WIDTH, N, dtype=other))
     return drawn.hard(network, "refused")
 
@@ -534,7 +538,7 @@ def own_loss(drawn: Drawn) -> dict[str, Any]:
 
 
 def odd_loss(drawn: Drawn) -> dict[str, Any]:
-    kinds: list[Callable[[Any, Any], Any]] = [
+    kinds: list[Callable[..., Any]] = [
         lambda found, wanted: None,
         lambda found, wanted: 1.0,
         lambda found, wanted: found,

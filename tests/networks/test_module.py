@@ -139,8 +139,36 @@ def test_states_copies_and_pickles_are_the_same_module() -> None:
         np.testing.assert_array_equal(ub.networks.model(other)(X), ub.networks.model(module)(X))
 
 
+def test_a_state_brings_its_branches_along() -> None:
+    """The same numbers mean another function where knots lie elsewhere."""
+    one, other = (model_of([fitted(ub.BSpline(9), seed, 0.125)]) for seed in (0, 1))
+    module = ub.networks.module(other, dtype=torch.float64)
+    parameters = dict(module.named_parameters())
+    module.load_state_dict(ub.networks.module(one, dtype=torch.float64).state_dict())
+    assert_near(values(module, points(one)), one(points(one)), 1e-14)
+    assert all(again is parameters[name] for name, again in module.named_parameters())
+    np.testing.assert_array_equal(ub.networks.model(module)(points(one)), one(points(one)))
+
+
+def test_its_type_is_that_of_other_layers_or_as_asked() -> None:
+    model = mixed_model()
+    assert ub.networks.module(model).W0.dtype == torch.float32
+    assert ub.networks.module(model, dtype=torch.float64).pieces.powers.dtype == torch.float64
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert ub.networks.module(model).W0.dtype == torch.float64
+    finally:
+        torch.set_default_dtype(before)
+    for wrong in (torch.int64, "float32", np.float32):
+        with pytest.raises(
+            ub.UnbraidError, match=r"dtype must be a floating point type such as torch\.float64, or None"
+        ):
+            ub.networks.module(model, dtype=wrong)
+
+
 def test_it_is_a_layer_like_others() -> None:
-    module = ub.networks.module(mixed_model(), dtype=torch.float64).to(torch.float32)
+    module = ub.networks.module(mixed_model())
     network = torch.nn.Sequential(torch.nn.Linear(4, 3), module, torch.nn.Linear(2, 1))
     network(torch.ones(5, 4)).sum().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in network.parameters())

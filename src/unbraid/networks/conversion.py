@@ -55,7 +55,9 @@ def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE, dtype: A
     dtype = torch.get_default_dtype() if dtype is None else dtype
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise SettingError(f"dtype must be a floating point type such as torch.float64, or None, got {shown(dtype)}.")
-    return DecoupledModule(model, as_trainable(trainable)).to(dtype)
+    made = DecoupledModule(model, as_trainable(trainable))
+    made.to(dtype)
+    return made
 
 
 def model(module: DecoupledModule) -> DecoupledModel:

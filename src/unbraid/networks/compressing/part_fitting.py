@@ -140,6 +140,8 @@ class PartFitting:
         host = TorchFunction(function, activations.dtype, activations.device)
         what = f"The part {part.name!r}" if part.children else "The network"
         values, slopes = differentiable(what, host, activations.X[order[:FIRST_SAMPLES]])
+        if activations.given == "inputs":
+            check_function(network, activations.inputs)
         comparison, outputs = compare(network, part, activations, settings.outputs)
         check_comparison(comparison, OfMaps(function, activations.layout))
         other = activations.given == "inputs" and network is not original
@@ -222,7 +224,8 @@ class PartFitting:
     def module(self, model: DecoupledModel) -> DecoupledModule:
         """A model as a module in place of the part, of its type and on its device."""
         made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.stands_for)
-        return made.to(device=self.activations.device, dtype=self.activations.dtype)
+        made.to(device=self.activations.device, dtype=self.activations.dtype)
+        return made
 
     def best_coupling(self, rank: int, samples: int) -> Replacement:
         """The model with the λ that loses least: larger ones are tried, each from the last, until one loses more.
@@ -251,17 +254,21 @@ class PartFitting:
         return found
 
 
+def check_function(network: torch.nn.Module, x: torch.Tensor) -> None:
+    """Refuse a network that is no function of its inputs: one that is random, or looks at a whole batch."""
+    outputs_of(network, x[:4])
+    rows = OfSamples(network, Layout("vectors", tuple(x.shape[1:]), ()))
+    form_of_batches("The network", TorchFunction(rows, x.dtype, x.device), x.reshape(len(x), -1).double().cpu().numpy())
+
+
 def check_comparison(comparison: Comparison, alike: torch.nn.Module) -> None:
-    """Refuse a network that is no function of its inputs, or in which no other module can take the part's place.
+    """Refuse a network that gives no numbers, or in which no other module can take the part's place.
 
     `alike` does what the part does, and is another module: a network may look into the part, or hand it more.
     """
     x, wanted = comparison.inputs, comparison.wanted
     if not wanted.isfinite().all():
         raise DataError("What the network gives is NaN or infinite for some inputs: look at them, and at its weights.")
-    rows = x.reshape(len(x), -1)
-    whole = OfSamples(comparison.network, Layout("vectors", tuple(x.shape[1:]), ()))
-    form_of_batches("The network", TorchFunction(whole, x.dtype, x.device), rows.double().cpu().numpy())
     try:
         found = outputs_of(comparison.replaced(alike), x[:4])
     except DataError as error:

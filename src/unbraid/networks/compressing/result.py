@@ -43,8 +43,8 @@ from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import replacing
 
 GAINED_NOTHING = (
-    "Training gained nothing on what was held out, so the network is as it was before: give more data, a smaller rate, "
-    "or a larger rank."
+    "Training gained nothing on what was held out, so the network is as it was before: give a smaller rate, more "
+    "epochs or data, or a larger rank."
 )
 """Said of training that no epoch of which was better than its beginning."""
 
