@@ -628,6 +628,15 @@ def test_what_cannot_be_copied_or_replaced_is_refused_before_any_fit() -> None:
         assert not told
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_named(value: float) -> None:
+    network = decoupled_network()
+    with torch.no_grad():
+        network[3].weight[0, 1] = value
+    with pytest.raises(ub.UnbraidError, match=r"'3\.weight' of the network has entries that are NaN or infinite: load"):
+        ub.networks.compress(network, "1:", inputs(), rank=2, **QUICK)
+
+
 def test_more_branches_than_samples_tell_of_are_refused() -> None:
     with pytest.raises(ub.UnbraidError, match=r"rank=1000 has .* unknown numbers, and 80 samples tell of 1,680: give"):
         ub.networks.compress(decoupled_network(), "1:", inputs(), rank=1000, **QUICK)

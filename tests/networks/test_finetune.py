@@ -502,6 +502,16 @@ def test_onnx_of_a_trained_network_gives_the_same_for_batches_of_any_length(tmp_
             torch.testing.assert_close(torch.tensor(found), result.network(x), rtol=1e-4, atol=1e-4)
 
 
+def test_a_network_that_torch_cannot_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def export(*_: Any, **__: Any) -> None:
+        raise RuntimeError("data-dependent control flow")
+
+    monkeypatch.setattr("torch.onnx.export", export)
+    with pytest.raises(ub.UnbraidError, match="PyTorch cannot write this network as ONNX"):
+        compressed().export(tmp_path / "network.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_of_pixels_and_in_the_mode_after_training(tmp_path: Path) -> None:
     torch.manual_seed(0)

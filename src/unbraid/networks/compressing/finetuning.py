@@ -18,7 +18,7 @@ from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
 from unbraid.networks.compressing.refusals import run
-from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, check_classes, placed
+from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, check_classes, placed, read
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -64,7 +64,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         raise DataError(f"Training needs arrays (X, y), or a loader of batches, got {shown(data)}.")
     loader: Any = data
     if held_out is not None:
-        return Data(lambda: loader, list(as_batches(held_out)))
+        return Data(lambda: read(loader), list(as_batches(held_out)))
     if isinstance(loader, torch.utils.data.DataLoader) and draws_evenly(loader):
         size = len(loader.dataset)
         count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
@@ -78,10 +78,10 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         alone = len(kept) % own["batch_size"] == 1 < len(kept)  # of a last one batch norm makes nothing
         last = {"drop_last": loader.drop_last or alone}
         training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own, **last)
-        return Data(lambda: training, list(as_batches(torch.utils.data.DataLoader(held, **own))))
+        return Data(lambda: read(training), list(as_batches(torch.utils.data.DataLoader(held, **own))))
     if otherwise is None:
         raise DataError("Nothing is held out of this loader, for compress was given activations: give held_out=(X, y).")
-    return Data(lambda: loader, [otherwise])
+    return Data(lambda: read(loader), [otherwise])
 
 
 def draws_evenly(loader: Any) -> bool:
@@ -97,7 +97,7 @@ def as_batches(data: object) -> Iterator[Examples]:
         X, y = pair
         yield from (Examples(X[some], None if y is None else y[some]) for some in torch.arange(len(X)).split(BATCH))
     elif isinstance(data, Iterable):
-        yield from map(as_batch, data)
+        yield from map(as_batch, read(data))
     else:
         raise DataError(f"held_out must be arrays (X, y), or a loader of batches, got {shown(data)}.")
 

@@ -337,15 +337,21 @@ class Compression:
         network = copied(self.network).eval()
         batch = torch.export.Dim("batch", min=1)
         with torch.no_grad(), quiet(), silenced("torch.onnx"):
-            program = torch.onnx.export(
-                network,
-                (example,),
-                input_names=["x"],
-                output_names=["y"],
-                dynamo=True,
-                verbose=False,
-                dynamic_shapes=({0: batch},),
-            )
+            try:
+                program = torch.onnx.export(
+                    network,
+                    (example,),
+                    input_names=["x"],
+                    output_names=["y"],
+                    dynamo=True,
+                    verbose=False,
+                    dynamic_shapes=({0: batch},),
+                )
+            except Exception as error:
+                raise SettingError(
+                    f"PyTorch cannot write this network as ONNX ({type(error.__cause__ or error).__name__}): give "
+                    "one without branches on values or detours through NumPy."
+                ) from error
         with replacing(path) as file:
             file.write(program.model_proto.SerializeToString())
         return Path(path)

@@ -20,7 +20,7 @@ import torch
 from unbraid.data.functions.forms import deed
 from unbraid.data.functions.hosts import quiet
 from unbraid.data.functions.torch_functions import evaluation_mode
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.networks.compressing.layouts import Layout, layout_of
 from unbraid.networks.compressing.parts import Part, device_and_type
@@ -230,8 +230,20 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
         return
     if not isinstance(data, Iterable) or isinstance(data, str):
         raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
-    for batch in data:
+    for batch in read(data):
         yield placed(as_batch(batch), *where)
+
+
+def read(loader: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a loader; where it fails, in a sentence."""
+    try:
+        yield from loader
+    except UnbraidError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"The loader {deed(error)}: give one that can be gone through, of inputs of one shape."
+        ) from error
 
 
 def as_batch(given: Any) -> Examples:
