@@ -135,7 +135,7 @@ def in_torch(model: ub.DecoupledModel, folder: Path) -> Exported:
 
     from unbraid import networks
 
-    module = networks.module(model).double()  # type: ignore[attr-defined, unused-ignore]
+    module = networks.module(model, dtype=torch.float64)  # type: ignore[attr-defined, unused-ignore]
 
     def values(X: Array) -> Array:
         with torch.no_grad():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 from torch.utils.data import DataLoader, TensorDataset
 
 import unbraid as ub
@@ -72,7 +74,7 @@ def test_the_model_has_the_values_of_the_module_that_stands_in_the_network() -> 
     with torch.no_grad():
         found = result.network[1](x).numpy()
     np.testing.assert_allclose(found, result.model(x.numpy()), rtol=1e-4, atol=1e-5)
-    assert result.modules == (result.network[1].decoupled,)
+    assert result.modules == (result.network[1],)
     assert isinstance(result.modules[0], ub.networks.DecoupledModule)
     assert result.model.rank == 2
 
@@ -536,6 +538,114 @@ def seeds_are_put_back() -> Iterator[None]:
 
 
 # Ctrl-C
+
+
+class Own(nn.Module):  # type: ignore[misc]
+    """A module with a forward of its own."""
+
+    def __init__(self, forward: Any) -> None:
+        super().__init__()
+        self.own = forward
+
+    def forward(self, x: Any) -> Any:
+        return self.own(x)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            lambda x: x + torch.sin(3.0 * x).detach(),
+            "The Jacobian .* does not fit the values of The part '1:': .* detach",
+        ),
+        (lambda x: torch.as_tensor(np.tanh(x.detach().numpy())), "a detour through NumPy|cannot be differentiated"),
+        (
+            lambda x: nn.functional.dropout(x, 0.3, training=True),
+            "The part '1:' gives different values when called again",
+        ),
+    ],
+)
+def test_a_part_that_is_random_or_cut_off_from_its_gradient_is_refused(step: Any, said: str) -> None:
+    told: list[str] = []
+    network = decoupled_network().insert(2, Own(step))
+    with pytest.raises(ub.UnbraidError, match=said):
+        ub.networks.compress(network, "1:", inputs(), rank=2, callback=told.append, **QUICK)
+    assert not told
+
+
+def test_a_network_that_is_random_elsewhere_or_looks_at_the_batch_is_refused() -> None:
+    random = decoupled_network().insert(0, Own(lambda x: nn.functional.dropout(x, 0.3, training=True)))
+    batch = decoupled_network().insert(0, nn.BatchNorm1d(5, track_running_stats=False))
+    for network, said in ((random, "The network gives different values"), (batch, "batch norm, which needs running")):
+        with pytest.raises(ub.UnbraidError, match=said):
+            ub.networks.compress(network, "2:", inputs(), rank=2, **QUICK)
+
+
+@pytest.mark.parametrize("part", ["1:", "2:", "3:", ":", "2", "1:3"])
+def test_modules_that_work_in_place_are_those_that_do_not(part: str) -> None:
+    results = []
+    for in_place in (False, True):
+        torch.manual_seed(0)
+        layers = nn.Linear(5, 6), nn.ELU(inplace=in_place), nn.Linear(6, 4), nn.SiLU(inplace=in_place), nn.Linear(4, 2)
+        network = nn.Sequential(nn.ELU(inplace=in_place), *layers)
+        batches = [inputs()[:150].clone(), inputs()[150:].clone()]
+        result = ub.networks.compress(network, part, batches, rank=2, **QUICK)
+        result.finetune(batches, epochs=1)
+        assert torch.equal(torch.cat(batches), inputs())
+        results.append(result)
+    one, other = results
+    assert outputs_off(one) == pytest.approx(outputs_off(other), rel=1e-3)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-3)
+
+
+def test_a_pruned_network_is_compressed_and_stays_as_it_is() -> None:
+    network = decoupled_network()
+    prune.l1_unstructured(network[3], "weight", amount=0.4)
+    network(inputs())  # with a history, which copy.deepcopy refuses
+    weight = network[3].weight
+    problem = ub.Problem.from_function(network, inputs().numpy())
+    ub.Problem.from_function(lambda x: network(x), inputs().numpy())
+    copy.deepcopy(network)
+    result = ub.networks.compress(network, "1:", inputs(), rank=2, **QUICK)
+    assert problem.J is not None
+    assert type(network[3].weight) is type(weight)
+    assert outputs_off(result) < 0.01
+    result.finetune(inputs(), epochs=1)
+    assert not any("weight" in name for name, _ in result.network[1].named_parameters())
+
+
+def test_what_cannot_be_copied_or_replaced_is_refused_before_any_fit() -> None:
+    locked = decoupled_network()
+    locked[0].lock = threading.Lock()
+    peeking = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    for network, part, x, said in (
+        (locked, "1:", inputs(), "The network cannot be copied: .*cannot pickle"),
+        (peeking, "linear1", inputs(200, 5, 4), "does not run with another module in place of the part"),
+    ):
+        told: list[str] = []
+        with pytest.raises(ub.UnbraidError, match=said):
+            ub.networks.compress(network, part, x, rank=2, callback=told.append, **QUICK)
+        assert not told
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_named(value: float) -> None:
+    network = decoupled_network()
+    with torch.no_grad():
+        network[3].weight[0, 1] = value
+    with pytest.raises(ub.UnbraidError, match=r"'3\.weight' of the network has entries that are NaN or infinite: load"):
+        ub.networks.compress(network, "1:", inputs(), rank=2, **QUICK)
+
+
+def test_more_branches_than_samples_tell_of_are_refused() -> None:
+    with pytest.raises(ub.UnbraidError, match=r"rank=1000 has .* unknown numbers, and 80 samples tell of 1,680: give"):
+        ub.networks.compress(decoupled_network(), "1:", inputs(), rank=1000, **QUICK)
+
+
+def test_a_part_of_activations_alone_has_the_type_of_what_it_is_given() -> None:
+    result = ub.networks.compress(decoupled_network().double(), "2", inputs().double(), rank=2, **QUICK)
+    assert result.modules[0].W0.dtype == torch.float64
+    assert outputs_off(result) < 0.05
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_all_trains_all() -> None:
     before = state(result.network)
     result.finetune(inputs(), epochs=2, rate=1e-3)
     assert min(result.losses) < result.losses[0]
-    assert all(not torch.equal(one, before[name]) for name, one in result.network.state_dict().items())
+    assert all(not torch.equal(one, before[name]) for name, one in result.network.named_parameters())
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -330,6 +330,77 @@ def test_patience_ends_training() -> None:
     assert len(result.losses) < 20
 
 
+def test_all_epochs_are_gone_through_unless_patience_is_given() -> None:
+    """Most is gained at the end, where the rate falls to zero: here nothing is for the first epochs."""
+    result, other = compressed(), compressed()
+    result.finetune(inputs(), epochs=12, rate=0.03)
+    other.finetune(inputs(), epochs=12, rate=0.03, patience=0)
+    assert len(result.losses) == 13
+    assert min(result.losses) <= min(other.losses)
+    with pytest.raises(ub.UnbraidError, match="patience must be a whole number"):
+        result.finetune(inputs(), patience=-1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (
+            lambda found, wanted: found,
+            r"loss must give a tensor of one number, a mean over the batch, got shape \(30, 3\)",
+        ),
+        (lambda found, wanted: None, "loss must give a tensor of one number, .* got None"),
+        (lambda found, wanted: found.mean().detach(), "loss has no gradient"),
+    ],
+)
+def test_losses_that_cannot_be_trained_with_are_refused(loss: Any, said: str) -> None:
+    result = compressed()
+    before = state(result.network)
+    with pytest.raises(ub.UnbraidError, match=said):
+        result.finetune((inputs(), torch.zeros(300)), loss=loss)
+    assert same_state(result.network, before)
+
+
+def test_a_network_comes_back_from_its_saved_state(tmp_path: Path) -> None:
+    result = disturbed(compressed())
+    result.finetune(inputs(), epochs=1)
+    torch.save(result.network.state_dict(), tmp_path / "small.pt")
+    again = ub.networks.restore(network(), torch.load(tmp_path / "small.pt"))  # with weights_only, torch's default
+    with torch.no_grad():
+        assert torch.equal(again(inputs()), result.network(inputs()))
+    assert repr(again) == repr(result.network)
+    model, other = ub.networks.model(again[1]), result.model
+    np.testing.assert_array_equal(model(np.eye(5)), other(np.eye(5)))
+
+
+def test_maps_several_parts_and_whole_networks_come_back_too() -> None:
+    torch.manual_seed(0)
+    conv = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 3, 1), nn.Tanh(), nn.Flatten(), nn.Linear(48, 2))
+    for whole, part, x in (
+        (conv.double(), ["1:3", "4"], torch.randn(60, 2, 4, 4).double()),
+        (network(), ":", inputs()),
+        (network(), "", inputs()),
+    ):
+        result = ub.networks.compress(whole, part, x, rank=1, **QUICK)
+        again = ub.networks.restore(whole, result.network.state_dict())
+        with torch.no_grad():
+            assert torch.equal(again(x), result.network(x))
+
+
+def test_a_state_that_does_not_fit_is_refused() -> None:
+    saved = compressed().network.state_dict()
+    for other, given, said in (
+        (nn.Linear(4, 3), saved, "state does not fit the network, .* give a network of the kind that was compressed"),
+        (nn.Sequential(nn.Linear(9, 5), *network()[1:]), saved, "state does not fit the network"),
+        (network(), network().state_dict(), r"state has no module of ub\.networks"),
+        (network(), 3, "state must be the state_dict of a compressed network, got 3"),
+        (3, saved, r"network must be a torch\.nn\.Module, got 3"),
+        (network(), {**saved, "1._extra_state": torch.zeros(3, dtype=torch.uint8)}, "damaged"),
+        (network(), {**saved, "1._extra_state": saved["1._extra_state"][:-20]}, "damaged"),
+    ):
+        with pytest.raises(ub.UnbraidError, match=said):
+            ub.networks.restore(other, given)
+
+
 def test_ctrl_c_returns_the_best_so_far() -> None:
     result, told = disturbed(compressed()), []
 
@@ -429,6 +500,16 @@ def test_onnx_of_a_trained_network_gives_the_same_for_batches_of_any_length(tmp_
         (found,) = session.run(["y"], {"x": x.numpy()})
         with torch.no_grad():
             torch.testing.assert_close(torch.tensor(found), result.network(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_that_torch_cannot_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def export(*_: Any, **__: Any) -> None:
+        raise RuntimeError("data-dependent control flow")
+
+    monkeypatch.setattr("torch.onnx.export", export)
+    with pytest.raises(ub.UnbraidError, match="PyTorch cannot write this network as ONNX"):
+        compressed().export(tmp_path / "network.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbraid.networks.compress import compress
-from unbraid.networks.conversion import model, module
+from unbraid.networks.conversion import model, module, restore
 
 LAZY = {
     "Compression": "unbraid.networks.compressing.result",
@@ -29,7 +29,7 @@ else:
         return getattr(import_module(LAZY[name]), name)
 
 
-__all__ = ["Compression", "DecoupledModule", "compress", "model", "module"]
+__all__ = ["Compression", "DecoupledModule", "compress", "model", "module", "restore"]
 
 
 def __dir__() -> list[str]:

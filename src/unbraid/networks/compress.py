@@ -87,7 +87,7 @@ def compress(
     >>> _ = torch.manual_seed(0)
     >>> network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     >>> result = ub.networks.compress(network, "1:", torch.randn(1000, 4), rank=2, samples=100, coupling=1.0)
-    >>> result.network[1].decoupled
+    >>> result.network[1]
     DecoupledModule(
       m=8, r=2, n=2
       (pieces): PiecewiseBranches()
@@ -97,6 +97,7 @@ def compress(
     from unbraid.networks.compressing.part_fitting import PartFitting, Settings, default_basis
     from unbraid.networks.compressing.parts import check_apart, find_part
     from unbraid.networks.compressing.ranks import Asked, find_rank, notes_on_replacement
+    from unbraid.networks.compressing.refusals import check_modules, check_network
     from unbraid.networks.compressing.result import Compression
     from unbraid.networks.compressing.samples import Remembered, as_pair
 
@@ -110,6 +111,9 @@ def compress(
     if callback is not None and not callable(callback):
         raise SettingError(f"callback must be a function of a sentence, or None, got {shown(callback)}.")
     parts = [find_part(network, one) for one in wanted]
+    check_network(network)
+    for one in parts:
+        check_modules(one.of(network), one.name)
     asked = [Asked.of(one, budget, tolerance) for one in ranks]
     check_apart(parts)
     if len(parts) > 1 and as_pair(X) is None and isinstance(X, Iterable):

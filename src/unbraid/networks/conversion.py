@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unbraid.errors import MissingDependencyError, SettingError, install_hint, shown
 from unbraid.results.model import DecoupledModel
@@ -16,7 +16,7 @@ TRAINABLE = ("W0", "W1", "bias", "coefficients")
 """What of a module can be trained."""
 
 
-def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE) -> DecoupledModule:
+def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE, dtype: Any = None) -> DecoupledModule:
     """A model as a `torch.nn.Module`: the same values, gradients of any order, and parameters that can be trained.
 
     Parameters
@@ -25,11 +25,14 @@ def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE) -> Decou
         The model; its branches are those of a fit, splines of SciPy, or closed formulas.
     trainable
         Which of ``"W0"``, ``"W1"``, ``"bias"`` and ``"coefficients"`` are parameters; the others are buffers.
+    dtype
+        The type of all its numbers. None: ``torch.get_default_dtype()``, single precision unless it was set, as of any
+        layer. With ``torch.float64`` it has the model's values to the last digits.
 
     Returns
     -------
     DecoupledModule
-        In double precision on the CPU; ``.to(torch.float32)`` and ``.to("cuda")`` work as they do on any module.
+        On the CPU; ``.to("cuda")`` works as it does on any module.
 
     Examples
     --------
@@ -39,7 +42,7 @@ def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE) -> Decou
     >>> layer = ub.networks.module(fitted, trainable=("W1", "bias"))
     >>> [name for name, _ in layer.named_parameters()]
     ['W1', 'bias']
-    >>> layer(torch.tensor(problem.X)).shape
+    >>> layer(torch.tensor(problem.X, dtype=torch.float32)).shape
     torch.Size([100, 2])
     """
     check_torch()
@@ -47,7 +50,14 @@ def module(model: DecoupledModel, trainable: Sequence[str] = TRAINABLE) -> Decou
 
     if not isinstance(model, DecoupledModel):
         raise SettingError(f"model must be a DecoupledModel, such as fit.model, got {shown(model)}.")
-    return DecoupledModule(model, as_trainable(trainable))
+    import torch
+
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise SettingError(f"dtype must be a floating point type such as torch.float64, or None, got {shown(dtype)}.")
+    made = DecoupledModule(model, as_trainable(trainable))
+    made.to(dtype)
+    return made
 
 
 def model(module: DecoupledModule) -> DecoupledModel:
@@ -71,6 +81,35 @@ def model(module: DecoupledModule) -> DecoupledModel:
     if not isinstance(module, DecoupledModule):
         raise SettingError(f"module must be what ub.networks.module has made, got {shown(module)}.")
     return module.as_model()
+
+
+def restore(network: Any, state: Any) -> Any:
+    """A compressed network as it was saved: a copy of `network`, with decoupled modules where `state` has them.
+
+    Parameters
+    ----------
+    network
+        One of the kind that was compressed, with any weights; it stays as it is.
+    state
+        The ``state_dict`` of the compressed network, also after training.
+
+    Examples
+    --------
+    >>> import torch, unbraid as ub
+    >>> _ = torch.manual_seed(0)
+    >>> def new():
+    ...     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    >>> X = torch.randn(1000, 4)
+    >>> result = ub.networks.compress(new(), "1:", X, rank=2, samples=100, coupling=1.0)
+    >>> torch.save(result.network.state_dict(), "small.pt")  # doctest: +SKIP
+    >>> again = ub.networks.restore(new(), result.network.state_dict())  # torch.load("small.pt")
+    >>> torch.equal(again(X), result.network(X))
+    True
+    """
+    check_torch()
+    from unbraid.networks.compressing.parts import restored
+
+    return restored(network, state)
 
 
 def check_torch() -> None:

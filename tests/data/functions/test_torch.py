@@ -89,6 +89,50 @@ def test_a_network_is_left_as_it_was() -> None:
         np.testing.assert_allclose(F, net.eval()(torch.tensor(X, dtype=torch.float32)).numpy(), atol=1e-6)
 
 
+class Keeps(torch.nn.Module):  # type: ignore[misc]
+    """A module that keeps what it was given last, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.last = 0, None
+
+    def forward(self, x: Any) -> Any:
+        self.calls, self.last = self.calls + 1, x
+        return torch.tanh(x)
+
+
+def test_what_modules_keep_of_a_call_is_put_back_and_never_of_a_transform() -> None:
+    kept = Keeps()
+    ub.Problem.from_function(kept, X)
+    assert (kept.calls, kept.last) == (0, None)
+    ub.Problem.from_function(lambda x: kept(x), X)
+    assert kept.calls
+    copy.deepcopy(kept)
+
+
+def test_networks_that_work_in_place_give_what_others_give() -> None:
+    answers = []
+    for in_place in (True, False):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(
+            torch.nn.ELU(inplace=in_place), torch.nn.Linear(3, 4), torch.nn.SiLU(inplace=in_place)
+        )
+        problem = ub.Problem.from_function(net.double(), X)
+        assert problem.F is not None
+        assert problem.J is not None
+        answers.append((problem.F, problem.J))
+    (F, J), (others, slopes) = answers
+    np.testing.assert_array_equal(F, others)
+    np.testing.assert_allclose(J, slopes, rtol=1e-12)
+
+
+def test_a_lazy_network_is_refused_and_stays_lazy() -> None:
+    net = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.Tanh())
+    with pytest.raises(ub.UnbraidError, match=r"'0\.weight' of the network is lazy, without a shape: call the network"):
+        ub.Problem.from_function(net, X)
+    assert torch.nn.parameter.is_lazy(net[0].weight)
+
+
 def test_a_network_that_fails_is_left_as_it_was() -> None:
     net = network(inputs=4).train()
     with pytest.raises(ub.UnbraidError, match=r"\(torch tensors of float64\), it raised RuntimeError \(mat1"):

@@ -56,7 +56,7 @@ def check_agreement(claim: ClaimedJacobian, f: Form, X: Array, F: Array) -> None
         advice = "It looks transposed: J[i, k] must be ∂f_i/∂x_k."
     direction = np.array2string(v, precision=3, threshold=6, separator=", ")
     raise DataError(
-        f"{claim.name} does not fit the values of f: along v = {direction} output {output} changes at X[{rows[at]}] "
-        f"at a rate of {quotient[at, output]:.6g} by its values, and of "
+        f"{claim.name} does not fit the values of {f.name}: along v = {direction} output {output} changes at "
+        f"X[{rows[at]}] at a rate of {quotient[at, output]:.6g} by its values, and of "
         f"{float(J[at, output] @ v):.6g} by its Jacobian. {advice}"
     )

@@ -101,6 +101,13 @@ def form_of(
     ) from next(iter(failures.values()))
 
 
+def form_of_batches(name: str, host: Host, X: Array) -> Form:
+    """The form of a function that is known to take batches; refused if it is no function of x."""
+    probes = np.resize(few(X), (PROBES, X.shape[1]))
+    with quiet():
+        return judged(name, Probed(host, None), False, probes, binary_spreads(X))
+
+
 def few(X: Array, count: int = PROBES) -> Array:
     """Some of the samples, spread over all of them."""
     return np.asarray(X[np.unique(np.linspace(0, len(X) - 1, count).astype(int))])
@@ -117,12 +124,13 @@ def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: 
         raise DataError(f"{name} {deed(values)}.") from values
     assert isinstance(values, np.ndarray)
     resolution = max(EPS, float(np.finfo(values.dtype).eps)) if values.dtype.kind == "f" else EPS
+    resolution = max(resolution, getattr(asked.host, "resolution", EPS))
     tolerance = resolution**0.5
     if not isinstance(again, np.ndarray) or not same(values, again, tolerance):
         raise DataError(
             f"{name} gives different values when called again with the same point, so it is random or has a memory, "
-            "and has no Jacobian to compute. Call .eval() on a network with dropout; fix the seed of a simulation; or "
-            "evaluate it yourself and use Problem(X, F)."
+            "and has no Jacobian to compute. Call .eval() on a network with dropout, and have dropout of your own obey "
+            "it; fix the seed of a simulation; or evaluate it yourself and use Problem(X, F)."
         )
     beside = samples + 1e-3 * scale * np.cos(np.arange(1.0, samples.size + 1.0)).reshape(samples.shape)
     trials = {"samples": (samples, values)}
@@ -140,7 +148,8 @@ def judged(name: str, asked: Probed, takes_points: bool, samples: Array, scale: 
         if any(batches_give(asked, *trial, tolerance) is False for trial in trials.values()):
             raise DataError(
                 f"{name} takes batches, but what it gives for a point depends on the other points of the batch. Call "
-                ".eval() on a network with batch norm; or pass a function of one point (m,)."
+                ".eval() on a network with batch norm, which needs running statistics; or pass a function of one point "
+                "(m,)."
             )
     return Form(name, asked.host, batched, values.shape[1:], resolution)
 

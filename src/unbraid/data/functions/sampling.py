@@ -19,7 +19,7 @@ from unbraid.data.functions.few_calls import ORDER, FewCalls, Side, calls_a_poin
 from unbraid.data.functions.forms import FailureError, Failures, Form, deed, try_call
 from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet, timed
 from unbraid.data.functions.kept import Kept, Remembering, host_within, keeping, remember_rows
-from unbraid.data.functions.recognition import WRONG_KIND, few, form_of
+from unbraid.data.functions.recognition import WRONG_KIND, few, form_of, form_of_batches
 from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError, SettingError, check_callback, check_number, check_whole, shown
 from unbraid.kernels.arrays import EPS, Array, IndexArray, Shape
@@ -46,7 +46,7 @@ NOT_ANALYTIC = (
 )
 CUT_OFF = (
     "Something in f is cut off from it (no_grad, detach, stop_gradient, rounding, a detour through NumPy). "
-    'Repair that, or use derivatives="differences".'
+    'Repair that, or use Problem.from_function with derivatives="differences".'
 )
 
 
@@ -226,7 +226,7 @@ def sample_thriftily(form: Form, host: Host, X: Array, settings: SamplingSetting
 def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
     """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
     if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
-        check_differentiable(host, form.batched, X)
+        check_differentiable(form, host, X)
     F = sample_in_chunks("values", form, X, form.shape, settings.chunk, settings.callback)
     failures, slopes = failures_of(form), None
     while slopes is None:
@@ -311,9 +311,16 @@ def check_function(name: str, given: object) -> None:
         )
 
 
-def check_differentiable(host: Host, batched: bool, X: Array) -> None:
+def differentiable(name: str, host: Host, X: Array) -> tuple[Form, Form]:
+    """A function of batches and its Jacobian by its framework: checked at a few samples as `from_function` does."""
+    form = form_of_batches(name, host, X)
+    check_differentiable(form, host, X)
+    return form, exact_slopes(form, host, X, form(X, np.arange(len(X))))
+
+
+def check_differentiable(f: Form, host: Host, X: Array) -> None:
     """Refuse a function that its framework can differentiate nowhere: at a few samples, before any work is done."""
-    exact = host.jacobians(batched)
+    exact = host.jacobians(f.batched)
     if exact is None:
         return
     with quiet():
@@ -322,8 +329,9 @@ def check_differentiable(host: Host, batched: bool, X: Array) -> None:
     if len(failures) == len(answers):
         framework = host.takes.split()[0]
         raise DataError(
-            f"f cannot be differentiated by {framework}: it {deed(failures[0])}. From its input to its output it must "
-            f'compute with {framework} alone, not with NumPy or math: rewrite it so, or use derivatives="differences".'
+            f"{f.name} cannot be differentiated by {framework}: it {deed(failures[0])}. From its input to its output "
+            f"it must compute with {framework} alone, not with NumPy or math: rewrite it so, or use "
+            'Problem.from_function with derivatives="differences".'
         ) from failures[0]
 
 
@@ -368,7 +376,14 @@ def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSett
         return replace(imaginary, f=lenient)
     if exact is None or derivatives == "differences":
         return replace(by_differences(f, X, F), f=lenient)
-    by_framework = Form("The Jacobian of f", exact, True, shape)
+    return replace(exact_slopes(f, host, X, F), failures=lenient.failures)
+
+
+def exact_slopes(f: Form, host: Host, X: Array, F: Array) -> Form:
+    """The Jacobian of f by its framework; refused where it does not fit the values."""
+    exact = host.jacobians(f.batched)
+    assert exact is not None
+    by_framework = Form(f"The Jacobian of {f.name}", exact, True, (*f.shape, X.shape[1]))
     name = "The Jacobian that was found by automatic differentiation"
     check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
-    return replace(by_framework, failures=lenient.failures)
+    return by_framework

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from unbraid.data.functions.hosts import Function, Numbers, quiet, refuse_none
+from unbraid.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class TorchFunction:
     def takes(self) -> str:  # noqa: D102
         return f"torch tensors of {str(self.dtype).removeprefix('torch.')}"
 
+    @property
+    def resolution(self) -> float:
+        """That of its type, which NumPy may not have."""
+        return float(torch.finfo(self.dtype).eps) if self.dtype.is_floating_point else 0.0
+
     def __call__(self, x: Numbers) -> Numbers:  # noqa: D102
         with evaluation_mode(self.f):
             return as_numpy(self.as_tensor(self.f(self.tensor(x))))
@@ -32,8 +38,8 @@ class TorchFunction:
     def jacobians(self, batched: bool) -> Callable[[Numbers], Numbers]:
         """By one vectorised transform of all points; by plain autograd point after point if f does not allow that."""
 
-        def of_a_point(x: Any) -> Any:
-            return self.as_tensor(self.f(x[None] if batched else x)).reshape(-1)
+        def of_a_point(x: Any) -> Any:  # of a copy: f may write to what it is given
+            return self.as_tensor(self.f((x[None] if batched else x).clone())).reshape(-1)
 
         def at_once(x: Any) -> Any:
             n, m = of_a_point(x[0]).numel(), x.shape[1]
@@ -48,7 +54,9 @@ class TorchFunction:
             with evaluation_mode(self.f):
                 try:
                     with quiet(), torch.no_grad():  # of the parameters; the transform has gradients of its own
-                        return as_numpy(at_once(x))
+                        found = at_once(x)
+                        of_a_point(x[0])  # what modules keep of a call is now of a plain one, not of the transform
+                        return as_numpy(found)
                 except Exception:  # such as an `if` on a value, which has no one answer for many points
                     return as_numpy(one_by_one(x))
 
@@ -72,12 +80,20 @@ def hosts(f: Function) -> Iterator[TorchFunction]:
     """A function of tensors of the type and on the device of its parameters; float64, then float32, without any."""
     network = network_of(f)
     if network is not None:
+        check_not_lazy(network)
         for parameter in (*network.parameters(), *network.buffers()):
             if parameter.is_floating_point():
                 yield TorchFunction(f, parameter.dtype, parameter.device)
                 return
     yield TorchFunction(f, torch.float64)
     yield TorchFunction(f, torch.float32)
+
+
+def check_not_lazy(network: Any) -> None:
+    """Refuse a network that does not know its shapes yet: the first call would decide on them."""
+    for name, tensor in (*network.named_parameters(), *network.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise DataError(f"{name!r} of the network is lazy, without a shape: call the network on some inputs first.")
 
 
 def network_of(f: Function) -> Any:
@@ -90,22 +106,29 @@ def network_of(f: Function) -> Any:
 
 @contextmanager
 def evaluation_mode(f: Function) -> Iterator[None]:
-    """Dropout and batch norm as they are used after training; all parts of the network are put back as they were."""
+    """Dropout and batch norm as they are used after training; all parts of the network are put back as they were.
+
+    So are their attributes: pruning, weight norm by hooks and some modules of users keep tensors of each call.
+    """
     network = network_of(f)
-    training = [] if network is None else [part for part in network.modules() if part.training]
-    if not training:
+    if network is None:
         yield
         return
-    before = network.training
-    network.eval()
+    before, mode = [(part, part.training, dict(vars(part))) for part in network.modules()], network.training
+    switched = any(training for _, training, _ in before)
+    if switched:
+        network.eval()
     try:
         yield
     finally:
-        network.train(before)
-        for part in network.modules():
-            part.training = False
-        for part in training:
-            part.training = True
+        if switched:
+            network.train(mode)
+        for part, training, attributes in before:
+            own = vars(part)
+            for name in own.keys() - attributes.keys():
+                del own[name]
+            own.update(attributes)
+            part.training = training
 
 
 def as_numpy(tensor: Any) -> Numbers:

@@ -12,8 +12,7 @@ from unbraid.errors import DataError
 from unbraid.networks.compressing.coordinates import Outputs
 from unbraid.networks.compressing.measures import Agreement, agreement, outputs_of
 from unbraid.networks.compressing.parts import WHOLE, Part
-from unbraid.networks.compressing.refusals import REFUSALS, reason
-from unbraid.networks.compressing.samples import Activations, are_classes, batches_of, check_classes
+from unbraid.networks.compressing.samples import Activations, are_classes, batches_of, check_classes, joined
 
 
 @dataclass(frozen=True)
@@ -67,24 +66,19 @@ class Comparison:
     def on(self, data: object) -> Comparison:
         """The same on other inputs, with labels or without."""
         several = list(batches_of(data, self.network, np.random.default_rng(0)))
-        if not several:
+        if not any(len(one.x) for one in several):
             raise DataError("There are no inputs to compare networks on.")
         y = [one.y for one in several if one.y is not None]
-        labels = torch.cat(y) if len(y) == len(several) else None
-        inputs = torch.cat([one.x for one in several])
-        try:
-            outputs_of(self.network, inputs[:1])
-        except REFUSALS as error:
-            raise DataError(
-                f"The network takes no inputs of shape {tuple(inputs.shape[1:])}: {reason(error)}."
-            ) from error
+        labels = joined(y) if len(y) == len(several) else None
+        inputs = joined([one.x for one in several])
+        outputs_of(self.network, inputs[:1])
         return replace(self, inputs=inputs, labels=labels, classes=self.classes or self.are_classes(labels))
 
     def ends_with_part(self) -> bool:
         """Whether what the part gives is what the network does."""
         caught: list[torch.Tensor] = []
         last = self.part.last_module(self.network)
-        handle = last.register_forward_hook(lambda _, __, out: caught.append(out))
+        handle = last.register_forward_hook(lambda _, __, out: caught.append(out.clone()))
         try:
             out = outputs_of(self.network, self.inputs[:4])
         finally:

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from unbraid.bases.projection import Projection
+from unbraid.data.functions.forms import deed
 from unbraid.data.functions.torch_functions import evaluation_mode
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
-from unbraid.networks.compressing.refusals import REFUSALS, reason
-from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, placed
+from unbraid.networks.compressing.refusals import run
+from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, check_classes, placed, read
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -63,7 +64,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         raise DataError(f"Training needs arrays (X, y), or a loader of batches, got {shown(data)}.")
     loader: Any = data
     if held_out is not None:
-        return Data(lambda: loader, list(as_batches(held_out)))
+        return Data(lambda: read(loader), list(as_batches(held_out)))
     if isinstance(loader, torch.utils.data.DataLoader) and draws_evenly(loader):
         size = len(loader.dataset)
         count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
@@ -77,10 +78,10 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         alone = len(kept) % own["batch_size"] == 1 < len(kept)  # of a last one batch norm makes nothing
         last = {"drop_last": loader.drop_last or alone}
         training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own, **last)
-        return Data(lambda: training, list(as_batches(torch.utils.data.DataLoader(held, **own))))
+        return Data(lambda: read(training), list(as_batches(torch.utils.data.DataLoader(held, **own))))
     if otherwise is None:
         raise DataError("Nothing is held out of this loader, for compress was given activations: give held_out=(X, y).")
-    return Data(lambda: loader, [otherwise])
+    return Data(lambda: read(loader), [otherwise])
 
 
 def draws_evenly(loader: Any) -> bool:
@@ -95,8 +96,10 @@ def as_batches(data: object) -> Iterator[Examples]:
     if pair is not None:
         X, y = pair
         yield from (Examples(X[some], None if y is None else y[some]) for some in torch.arange(len(X)).split(BATCH))
+    elif isinstance(data, Iterable):
+        yield from map(as_batch, read(data))
     else:
-        yield from map(as_batch, data)  # type: ignore[call-overload]
+        raise DataError(f"held_out must be arrays (X, y), or a loader of batches, got {shown(data)}.")
 
 
 @dataclass(frozen=True)
@@ -110,21 +113,30 @@ class Objective:
 
     def __call__(self, network: torch.nn.Module, batch: Examples) -> torch.Tensor:
         """The mean loss of a batch."""
-        found = network(batch.x)
+        found = run(network, batch.x)
         if callable(self.loss):
-            return self.loss(found, batch.y)
+            return one_number(self.loss(found, batch.y))
         if self.loss == "task":
             if batch.y is None:
                 raise DataError('loss="task" needs labels: give (X, y), or a loader of (x, y); or loss="distil".')
             if self.classes:
+                check_classes(batch.y, found.shape[1])
                 return torch.nn.functional.cross_entropy(found, batch.y)
             wanted = batch.y.reshape(len(found), -1).to(found)
             return torch.nn.functional.mse_loss(found.flatten(1), wanted) / self.scale
         with evaluation_mode(self.original), torch.no_grad():
-            wanted = self.original(batch.x)
+            wanted = run(self.original, batch.x)
         if self.classes:
             return divergence(found.flatten(1), wanted.flatten(1))
         return torch.nn.functional.mse_loss(found, wanted) / self.scale
+
+
+def one_number(loss: object) -> torch.Tensor:
+    """What a loss has given; refused if it is no single number."""
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or loss.is_complex():
+        given = f"shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else shown(loss)
+        raise SettingError(f"loss must give a tensor of one number, a mean over the batch, got {given}.")
+    return loss.reshape(())
 
 
 class Feasible:
@@ -160,7 +172,7 @@ def train(
     epochs: int,
     what: Trained,
     rate: float,
-    patience: int,
+    patience: int | None,
     callback: Callable[[int, float], None] | None,
     without: torch.Tensor | None = None,
 ) -> list[float]:
@@ -187,10 +199,10 @@ def train(
         raise DataError("Nothing is held out, by which training could tell when to stop: give held_out some samples.")
     try:
         losses = [held()]
-    except DataError:
+    except UnbraidError:
         raise
-    except REFUSALS as error:
-        raise DataError(f"These data and this loss do not suit the network: {reason(error)}.") from error
+    except Exception as error:
+        raise DataError(f"These data and this loss do not suit the network: it {deed(error)}.") from error
     before_training = best = copy.deepcopy(network.state_dict())
     modes = {module: module.training for module in network.modules()}
     waited = steps = 0
@@ -208,6 +220,8 @@ def train(
                 steps += 1
                 optimiser.zero_grad()
                 loss = objective(network, batch)
+                if not loss.requires_grad:
+                    raise SettingError("loss has no gradient: compute it from the outputs with torch, without detach.")
                 loss.backward()
                 if not torch.isfinite(loss):
                     raise DataError("The loss is NaN or infinite: train with smaller steps, such as rate=1e-4.")
@@ -223,7 +237,7 @@ def train(
                 waited += 1
             if callback is not None:
                 callback(epoch + 1, losses[-1])
-            if waited > patience:
+            if patience is not None and waited > patience:
                 break
     except KeyboardInterrupt:
         pass  # with the best so far

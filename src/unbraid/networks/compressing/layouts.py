@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 from unbraid.errors import SettingError
+from unbraid.networks.compressing.refusals import run
 
 Places = Literal["vectors", "pixels", "tokens"]
 
@@ -44,7 +46,7 @@ class Layout:
         """Samples (S, ·) of what a part is given, or gives."""
         if self.places == "pixels":
             return x.movedim(1, -1).flatten(0, -2)
-        return x.flatten(0, -2) if self.places == "tokens" else x.flatten(1)
+        return x.flatten(0, -2) if self.places == "tokens" else x.flatten(1) if x.ndim > 1 else x[:, None]
 
     def back(self, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
         """What the part gives for something of the shape of `like`, from its samples (S, n)."""
@@ -58,7 +60,13 @@ class Layout:
         """Samples (S, m) as something that the part can be given: pixels as maps of one."""
         if self.places == "pixels":
             return rows[..., None, None]
-        return rows[:, None] if self.places == "tokens" else rows.unflatten(1, self.entering)
+        return rows[:, None] if self.places == "tokens" else rows.reshape(-1, *self.entering)
+
+    def through(self, function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """What a function of samples makes of what a part is given; of one input without a batch as well."""
+        if x.ndim == len(self.entering):
+            return self.through(function, x[None])[0]
+        return self.back(function(self.rows(x)), x)
 
 
 class OfSamples(torch.nn.Module):  # type: ignore[misc]
@@ -76,24 +84,34 @@ class OfSamples(torch.nn.Module):  # type: ignore[misc]
 class OfMaps(torch.nn.Module):  # type: ignore[misc]
     """A function of samples in place of a part: it takes vectors, maps or tokens as the part did, and gives as much."""
 
-    def __init__(self, decoupled: torch.nn.Module, layout: Layout) -> None:
+    def __init__(self, function: torch.nn.Module, layout: Layout) -> None:
         super().__init__()
-        self.decoupled, self.layout = decoupled, layout
+        self.function, self.layout = function, layout
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What the part gives; for one input without a batch as well."""
-        if x.ndim == len(self.layout.entering):
-            return self.forward(x[None])[0]
-        return self.layout.back(self.decoupled(self.layout.rows(x)), x)
+        """What the part gives."""
+        return self.layout.through(self.function, x)
 
 
 def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
     """How samples lie in what a part is given and gives, found out by calling it."""
     few = entered[:4]
-    left = function(few)
-    if not isinstance(left, torch.Tensor) or left.ndim < 2 or len(left) != len(few):
+    left = run(function, few)
+    if (
+        not isinstance(left, torch.Tensor)
+        or left.ndim < 2
+        or len(left) != len(few)
+        or not left.numel()
+        or left.is_sparse
+    ):
         got = f"one of shape {tuple(left.shape)}" if isinstance(left, torch.Tensor) else f"a {type(left).__name__}"
         raise SettingError(f"The part must give a tensor with one row a sample, got {got} for {len(few)} samples.")
+    types = {str(one.dtype).removeprefix("torch.") for one in (few, left)}
+    if len(types) > 1 or not few.is_floating_point():
+        raise SettingError(
+            f"The part is given, or gives, {' and '.join(sorted(types))}: only parts that map floating point numbers "
+            "to such of the same type can be replaced."
+        )
     shapes = tuple(few.shape[1:]), tuple(left.shape[1:])
     places: Places | None = None
     if few.ndim == left.ndim == 4 and few.shape[2:] == left.shape[2:]:
@@ -108,8 +126,8 @@ def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
 def works_place_by_place(function: torch.nn.Module, layout: Layout, few: torch.Tensor, left: torch.Tensor) -> bool:
     """Whether a part gives the same when every place of a map is given by itself."""
     try:
-        alone = layout.back(OfSamples(function, layout)(layout.rows(few)), few)
-    except (RuntimeError, ValueError):
+        alone = OfMaps(OfSamples(function, layout), layout)(few.clone())
+    except Exception:
         return False
     close = 1e-4 * float(left.abs().max())
     return bool(alone.shape == left.shape and torch.allclose(alone, left, rtol=1e-3, atol=close))

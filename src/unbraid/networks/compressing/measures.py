@@ -10,6 +10,7 @@ import torch
 
 from unbraid.data.functions.torch_functions import evaluation_mode
 from unbraid.networks.compressing.parts import count_numbers
+from unbraid.networks.compressing.refusals import check_output, run
 from unbraid.networks.decoupled_module import DecoupledModule
 
 REPEATED, LEAST = 5, 0.02
@@ -70,7 +71,7 @@ def divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 def outputs_of(network: torch.nn.Module, X: torch.Tensor, batch: int = 512) -> torch.Tensor:
     """The outputs of a network, as it is used after training."""
     with evaluation_mode(network), torch.no_grad():
-        return torch.cat([network(some) for some in X.split(batch)])
+        return torch.cat([check_output(run(network, some), len(some)) for some in X.split(batch)])
 
 
 def multiplications(network: torch.nn.Module, X: torch.Tensor) -> int:
@@ -82,7 +83,7 @@ def multiplications(network: torch.nn.Module, X: torch.Tensor) -> int:
         nonlocal total
         if isinstance(module, DecoupledModule):
             r, m = module.W0.shape
-            total += out[..., 0].numel() * (r * m + module.W1.numel() + r * terms(module))
+            total += out.numel() // len(module.bias) * (r * m + module.W1.numel() + r * terms(module))
         elif isinstance(module, torch.nn.Linear):
             total += out[..., 0].numel() * module.weight.numel()
         else:
@@ -107,7 +108,7 @@ def terms(module: DecoupledModule) -> int:
 
 def latency(network: torch.nn.Module, X: torch.Tensor, batch: int) -> float:
     """Seconds for a batch, the least of several measurements."""
-    some = X[torch.arange(batch) % len(X)]
+    some = X[torch.arange(batch) % len(X)]  # a copy, to which modules may write
     with evaluation_mode(network), torch.no_grad():
         network(some)
         best = float("inf")

@@ -16,18 +16,22 @@ import torch
 from unbraid import methods
 from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
+from unbraid.data.functions.forms import Form, deed
+from unbraid.data.functions.recognition import form_of_batches
+from unbraid.data.functions.sampling import differentiable
 from unbraid.data.functions.torch_functions import TorchFunction, evaluation_mode
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple
-from unbraid.errors import SettingError, shown
+from unbraid.errors import DataError, SettingError, shown
 from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.networks.compressing.comparison import Comparison, compare
 from unbraid.networks.compressing.coordinates import Coordinates, Outputs, principal_directions, spread_out_in
-from unbraid.networks.compressing.layouts import OfMaps, OfSamples
+from unbraid.networks.compressing.layouts import Layout, OfMaps, OfSamples
 from unbraid.networks.compressing.measures import Agreement, outputs_of
-from unbraid.networks.compressing.parts import Part, device_and_type
+from unbraid.networks.compressing.parts import Part
 from unbraid.networks.compressing.samples import Activations, Given, collect, look_like_classes
-from unbraid.networks.conversion import module
+from unbraid.networks.conversion import TRAINABLE
+from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.fit import Fit
 from unbraid.results.model import DecoupledModel
 from unbraid.results.outcome import Status
@@ -43,6 +47,8 @@ SPREAD_DIRECTIONS = 24
 """Directions in which they are."""
 BLOCK_ENTRIES = 1 << 22
 """Entries of Jacobians that are computed at once."""
+SAME = 1e-3
+"""Outputs that differ by a smaller share are the same, in half precision too."""
 FEW_SAMPLES = 256
 """Samples whose Jacobians tell which directions matter."""
 
@@ -96,8 +102,10 @@ class PartFitting:
         Of the part.
     activations, order
         What the part is given, and the order in which samples are taken.
-    function
-        The part.
+    function, values, slopes
+        The part as a function of samples, with its values and Jacobians.
+    stands_for
+        The modules of a `Sequential` that the part is made of.
     comparison
         With the network in which the part is replaced.
     wanted
@@ -114,6 +122,9 @@ class PartFitting:
     activations: Activations
     order: IndexArray
     function: OfSamples
+    stands_for: tuple[str, ...]
+    values: Form
+    slopes: Form
     comparison: Comparison
     wanted: torch.Tensor
     outputs: Outputs
@@ -124,13 +135,24 @@ class PartFitting:
     def of(cls, network: torch.nn.Module, original: torch.nn.Module, part: Part, X: object, settings: Settings) -> Self:
         """A part of a network that other parts of the original may have been replaced in, as it runs on X."""
         activations = collect(network, part, X, settings.given, np.random.default_rng(settings.seed))
+        order = order_of_samples(activations.X, np.random.default_rng([settings.seed, 1]))
+        function = OfSamples(part.of(network), activations.layout)
+        host = TorchFunction(function, activations.dtype, activations.device)
+        what = f"The part {part.name!r}" if part.children else "The network"
+        values, slopes = differentiable(what, host, activations.X[order[:FIRST_SAMPLES]])
+        if activations.given == "inputs":
+            check_function(network, activations.inputs)
         comparison, outputs = compare(network, part, activations, settings.outputs)
+        check_comparison(comparison, OfMaps(function, activations.layout))
         other = activations.given == "inputs" and network is not original
         return cls(
             name=part.name,
             activations=activations,
-            order=order_of_samples(activations.X, np.random.default_rng([settings.seed, 1])),
-            function=OfSamples(part.of(network), activations.layout),
+            order=order,
+            function=function,
+            stands_for=part.children,
+            values=values,
+            slopes=slopes,
             comparison=comparison,
             wanted=outputs_of(original, activations.inputs) if other else comparison.wanted,
             outputs=outputs,
@@ -144,28 +166,23 @@ class PartFitting:
             return False
         return look_like_classes(labels, self.wanted.flatten(1).shape[1])
 
-    @property
-    def host(self) -> TorchFunction:
-        """The part as NumPy sees it."""
-        device, dtype = device_and_type(self.function)
-        return TorchFunction(self.function, dtype, device)
-
-    def jacobians(self, X: Array) -> Iterator[Array]:
-        """The Jacobians at samples (S, m), in blocks (·, n, m)."""
+    def jacobians(self, rows: IndexArray) -> Iterator[Array]:
+        """The Jacobians at some of the samples, in blocks (·, n, m)."""
         m, n = self.activations.layout.m, self.activations.layout.n
-        compute = self.host.jacobians(True)
         length = max(1, BLOCK_ENTRIES // (m * n))
-        for first in range(0, len(X), length):
-            yield np.asarray(compute(X[first : first + length]), dtype=np.float64)
+        for first in range(0, len(rows), length):
+            some = rows[first : first + length]
+            yield self.slopes(self.activations.X[some], some)
 
     def problem(self, samples: int) -> tuple[Coordinates, Problem]:
         """The first so many samples, in the coordinates that count."""
         if samples not in self.problems:
-            X = self.activations.X[self.order[:samples]]
-            F = np.asarray(self.host(X), dtype=np.float64)
+            rows = self.order[:samples]
+            X = self.activations.X[rows]
+            F = self.values(X, rows)
             with evaluation_mode(self.function):
-                coordinates = Coordinates.of(self.activations.X, F, self.jacobians(X[:FEW_SAMPLES]), self.outputs)
-                problem = coordinates.problem(X, F, self.jacobians(X))
+                coordinates = Coordinates.of(self.activations.X, F, self.jacobians(rows[:FEW_SAMPLES]), self.outputs)
+                problem = coordinates.problem(X, F, self.jacobians(rows))
             self.problems.clear()
             self.problems[samples] = coordinates, problem
         return self.problems[samples]
@@ -204,10 +221,11 @@ class PartFitting:
         work = partial(self.fit, rank, samples, coupling, init)
         return attempt(work, lambda: replace(before, interrupted=True), safe=True)
 
-    def module(self, model: DecoupledModel) -> OfMaps:
-        """A model as a module in place of the part."""
-        device, dtype = device_and_type(self.function)
-        return OfMaps(module(model).to(device=device, dtype=dtype), self.activations.layout)
+    def module(self, model: DecoupledModel) -> DecoupledModule:
+        """A model as a module in place of the part, of its type and on its device."""
+        made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.stands_for)
+        made.to(device=self.activations.device, dtype=self.activations.dtype)
+        return made
 
     def best_coupling(self, rank: int, samples: int) -> Replacement:
         """The model with the λ that loses least: larger ones are tried, each from the last, until one loses more.
@@ -234,6 +252,38 @@ class PartFitting:
                 return best_of([found, more])
             found = more
         return found
+
+
+def check_function(network: torch.nn.Module, x: torch.Tensor) -> None:
+    """Refuse a network that is no function of its inputs: one that is random, or looks at a whole batch."""
+    outputs_of(network, x[:4])
+    rows = OfSamples(network, Layout("vectors", tuple(x.shape[1:]), ()))
+    form_of_batches("The network", TorchFunction(rows, x.dtype, x.device), x.reshape(len(x), -1).double().cpu().numpy())
+
+
+def check_comparison(comparison: Comparison, alike: torch.nn.Module) -> None:
+    """Refuse a network that gives no numbers, or in which no other module can take the part's place.
+
+    `alike` does what the part does, and is another module: a network may look into the part, or hand it more.
+    """
+    x, wanted = comparison.inputs, comparison.wanted
+    if not wanted.isfinite().all():
+        raise DataError("What the network gives is NaN or infinite for some inputs: look at them, and at its weights.")
+    try:
+        found = outputs_of(comparison.replaced(alike), x[:4])
+    except DataError as error:
+        cause = error.__cause__
+        assert isinstance(cause, Exception)
+        raise SettingError(
+            f"The network does not run with another module in place of the part: it {deed(cause)}. Give a module "
+            "around the part."
+        ) from error
+    size = float(wanted.abs().max())
+    if not torch.allclose(found, wanted[:4], rtol=SAME, atol=SAME * size):
+        raise SettingError(
+            "The network gives other outputs with a module in place of the part that gives the same: it hands the part "
+            "more than one tensor, or looks into it. Give a module around the part."
+        )
 
 
 def directions_of(part: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 import torch
 
+from unbraid.data.functions.forms import deed
 from unbraid.errors import SettingError, shown
+from unbraid.networks.decoupled_module import from_extra_state
 
 SLICE = re.compile(r"(?:(?P<owner>.*)\.)?(?P<first>(?:-?\d+)?):(?P<last>(?:-?\d+)?)")
 """``"2:"``, ``":-1"``, or ``"classifier.1:4"``."""
@@ -59,7 +61,7 @@ class Part:
         """A copy of a network with another module in place of the part; it shares nothing with the network."""
         if not self.children:
             return by
-        result = copy.deepcopy(network)
+        result = copied(network)
         owner = result.get_submodule(self.owner)
         first, *others = self.children
         owner._modules[first] = by
@@ -68,8 +70,46 @@ class Part:
         return result
 
 
+def restored(network: object, state: object) -> torch.nn.Module:
+    """A copy of a network in which decoupled modules are where a saved state has them."""
+    if not isinstance(network, torch.nn.Module):
+        raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
+    if not isinstance(state, Mapping):
+        raise SettingError(f"state must be the state_dict of a compressed network, got {shown(state)}.")
+    paths = [key.removesuffix("_extra_state") for key in map(str, state) if key.endswith("_extra_state")]
+    paths = [path for path in paths if f"{path}W0" in state]
+    if not paths:
+        raise SettingError("state has no module of ub.networks: give the state_dict of a compressed network.")
+    result = network
+    try:
+        for path in paths:
+            module = from_extra_state(state[f"{path}_extra_state"]).to(state[f"{path}W0"].dtype)
+            *owners, child, _ = ["", *path.split(".")]
+            part = Part(path, ".".join(filter(None, owners)), module.stands_for or tuple(filter(None, [child])))
+            part.of(result)
+            result = part.replaced(result, module)
+        result.load_state_dict(state)
+    except (AttributeError, RuntimeError) as error:
+        raise SettingError(
+            f"state does not fit the network, whose use of it {deed(error)}: give a network of the kind that was "
+            "compressed, as it was before."
+        ) from error
+    return result
+
+
 WHOLE = Part("", "", ())
 """All of a network."""
+
+
+def copied(network: torch.nn.Module) -> torch.nn.Module:
+    """A copy of a network; of what pruning and weight norm keep of the last call, without its history."""
+    values = [value for one in network.modules() for value in vars(one).values() if isinstance(value, torch.Tensor)]
+    try:
+        return copy.deepcopy(network, {id(value): value.detach().clone() for value in values})
+    except Exception as error:
+        raise SettingError(
+            f"The network cannot be copied: copy.deepcopy(network) {deed(error)}. Give one without what cannot be."
+        ) from error
 
 
 def check_apart(parts: Sequence[Part]) -> None:
@@ -84,6 +124,8 @@ def find_part(network: object, part: object) -> Part:
     """The part of a network that a name, a slice, a number or the module itself says."""
     if not isinstance(network, torch.nn.Module):
         raise SettingError(f"network must be a torch.nn.Module, got {shown(network)}.")
+    if isinstance(network, torch.jit.ScriptModule):
+        raise SettingError("network is scripted, and has no parts that can be replaced: compress it before torch.jit.")
     if isinstance(part, torch.nn.Module):
         run = run_of(part, network)
         if run is not None:

@@ -52,11 +52,24 @@ def numbers_of(fitting: PartFitting, rank: int) -> int:
     return rank * (layout.m + layout.n + fitting.settings.basis.size) + layout.n
 
 
+def most_known(fitting: PartFitting, samples: int) -> tuple[int, int]:
+    """How many numbers so many samples tell of, and the largest rank that has no more of them."""
+    layout = fitting.activations.layout
+    known, fixed = samples * layout.n * (1 + layout.m), numbers_of(fitting, 0)
+    return known, max(1, (known - fixed) // (numbers_of(fitting, 1) - fixed))
+
+
 def find_rank(
     fitting: PartFitting, asked: Asked, samples: int | None, coupling: float | None
 ) -> tuple[Replacement, list[Step]]:
     """The replacement that was asked for, and the ranks that were tried on the way."""
     first = min(samples or FIRST_SAMPLES, len(fitting.order))
+    known, most = most_known(fitting, first)
+    if asked.rank is not None and asked.rank > most:
+        raise SettingError(
+            f"rank={asked.rank} has {numbers_of(fitting, asked.rank):,} unknown numbers, and {first} samples tell of "
+            f"{known:,}: give a rank of at most {most}, or more samples."
+        )
     steps: list[Step] = []
 
     def tried(found: Replacement) -> Replacement:
@@ -69,10 +82,10 @@ def find_rank(
         return tried(fitting.best_coupling(rank, first) if weight is None else fitting.fit(rank, first, weight))
 
     if asked.rank is not None or asked.budget is not None:
-        rank = rank_within(fitting, asked.budget) if asked.rank is None else asked.rank
+        rank = min(most, rank_within(fitting, asked.budget)) if asked.rank is None else asked.rank
         found = fit(rank, coupling)
     else:
-        found = fewest_branches(fitting, asked, fit, coupling)
+        found = fewest_branches(fitting, asked, fit, coupling, most)
         if coupling is None and found.fit.model.rank > 1 and not found.interrupted:
             other = fitting.best_coupling(found.fit.model.rank, first)
             found = tried(replace(min(found, other, key=lambda one: one.agreement.loss), interrupted=other.interrupted))
@@ -129,10 +142,11 @@ def fewest_branches(
     asked: Asked,
     fit: Callable[[int, float | None], Replacement],
     coupling: float | None,
+    highest: int,
 ) -> Replacement:
     """The replacement of the smallest rank that loses at most the tolerance; if none does, the one that loses least."""
     fixed = numbers_of(fitting, 0)
-    most = max(1, (count_numbers(fitting.function) - fixed) // (numbers_of(fitting, 1) - fixed))
+    most = max(1, min(highest, (count_numbers(fitting.function) - fixed) // (numbers_of(fitting, 1) - fixed)))
     found: dict[int, Replacement] = {}
 
     def at(rank: int) -> Replacement:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +34,7 @@ from unbraid.networks.compressing.finetuning import (
 )
 from unbraid.networks.compressing.measures import BATCHES, Agreement, Cost
 from unbraid.networks.compressing.part_fitting import Replacement
-from unbraid.networks.compressing.parts import WHOLE, Part, count_numbers
+from unbraid.networks.compressing.parts import WHOLE, Part, copied, count_numbers
 from unbraid.networks.compressing.samples import Examples
 from unbraid.networks.conversion import model as model_of
 from unbraid.networks.decoupled_module import DecoupledModule
@@ -44,8 +43,8 @@ from unbraid.results.model import DecoupledModel
 from unbraid.runtime.files import replacing
 
 GAINED_NOTHING = (
-    "Training gained nothing on what was held out, so the network is as it was before: give more data, a smaller rate, "
-    "or a larger rank."
+    "Training gained nothing on what was held out, so the network is as it was before: give a smaller rate, more "
+    "epochs or data, or a larger rank."
 )
 """Said of training that no epoch of which was better than its beginning."""
 
@@ -125,7 +124,7 @@ class Compression:
         notes: Sequence[str],
     ) -> Compression:
         """The result for a network whose parts have been replaced; a copy is kept, for the table."""
-        before = copy.deepcopy(network)
+        before = copied(network)
         different = tuple(dict.fromkeys(notes))
         return cls(network, original, tuple(parts), tuple(replacements), comparison, tuple(path), different, before)
 
@@ -157,7 +156,7 @@ class Compression:
     @property
     def modules(self) -> tuple[DecoupledModule, ...]:
         """The modules that parts were replaced by."""
-        return tuple(part.of(self.network).decoupled for part in self._places())
+        return tuple(part.of(self.network) for part in self._places())
 
     def _places(self) -> list[Part]:
         """Where in the network the replaced parts are: in its own first child each."""
@@ -190,7 +189,7 @@ class Compression:
         what: Trained = "all",
         rate: float = RATE,
         held_out: object = None,
-        patience: int = 2,
+        patience: int | None = None,
         rng: int | None = 0,
         callback: Callable[[int, float], None] | None = None,
     ) -> Compression:
@@ -216,7 +215,8 @@ class Compression:
             Data to tell when to stop. None: a tenth of arrays and data sets; of other loaders, what `compress` has
             held out.
         patience
-            Training ends after more than so many epochs in a row that gain nothing on what is held out.
+            Training ends after more than so many epochs in a row that gain nothing on what is held out. None: it goes
+            through all epochs, as most is gained at their end, where the rate falls to zero.
         rng
             A seed, for the order of samples and what is held out.
         callback
@@ -231,7 +231,10 @@ class Compression:
         if what not in ("all", "module"):
             raise SettingError(f'what must be "all" or "module", got {shown(what)}.')
         check_whole("epochs", epochs, 1)
-        check_whole("patience", patience, 0)
+        if patience is not None:
+            check_whole("patience", patience, 0)
+        if callback is not None and not callable(callback):
+            raise SettingError(f"callback must be a function of an epoch and its loss, or None, got {shown(callback)}.")
         check_number("rate", rate, 0.0)
         own = Examples(self.comparison.inputs, self.comparison.labels) if self._runs_whole else None
         ready = prepare(data, held_out, as_generator(rng), own)
@@ -331,18 +334,24 @@ class Compression:
                 "or give result.network to torch.onnx.export."
             )
         example = self.comparison.inputs[:2]
-        network = copy.deepcopy(self.network).eval()
+        network = copied(self.network).eval()
         batch = torch.export.Dim("batch", min=1)
         with torch.no_grad(), quiet(), silenced("torch.onnx"):
-            program = torch.onnx.export(
-                network,
-                (example,),
-                input_names=["x"],
-                output_names=["y"],
-                dynamo=True,
-                verbose=False,
-                dynamic_shapes=({0: batch},),
-            )
+            try:
+                program = torch.onnx.export(
+                    network,
+                    (example,),
+                    input_names=["x"],
+                    output_names=["y"],
+                    dynamo=True,
+                    verbose=False,
+                    dynamic_shapes=({0: batch},),
+                )
+            except Exception as error:
+                raise SettingError(
+                    f"PyTorch cannot write this network as ONNX ({type(error.__cause__ or error).__name__}): give "
+                    "one without branches on values or detours through NumPy."
+                ) from error
         with replacing(path) as file:
             file.write(program.model_proto.SerializeToString())
         return Path(path)

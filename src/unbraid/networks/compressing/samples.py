@@ -7,7 +7,8 @@ a function of C·H·W inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from itertools import chain
@@ -16,12 +17,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from unbraid.data.functions.forms import deed
+from unbraid.data.functions.hosts import quiet
 from unbraid.data.functions.torch_functions import evaluation_mode
-from unbraid.errors import DataError, SettingError, shown
+from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.kernels.arrays import Array
 from unbraid.networks.compressing.layouts import Layout, layout_of
 from unbraid.networks.compressing.parts import Part, device_and_type
-from unbraid.networks.compressing.refusals import REFUSALS, reason
+from unbraid.networks.compressing.refusals import run
 
 Given = Literal["inputs", "activations"]
 MOST_SAMPLES, MOST_HELD, HELD_SHARE = 20_000, 5_000, 0.2
@@ -55,6 +58,8 @@ class Activations:
         Whether the data are inputs of the network, or of the part.
     inputs, labels
         What is held out: as the network takes it (or the part), and the labels if there are any.
+    device, dtype
+        Of what the part is given.
     """
 
     X: Array
@@ -62,6 +67,8 @@ class Activations:
     given: Given
     inputs: torch.Tensor
     labels: torch.Tensor | None
+    device: Any
+    dtype: Any
 
 
 def are_classes(labels: torch.Tensor) -> bool:
@@ -72,16 +79,40 @@ def are_classes(labels: torch.Tensor) -> bool:
 def as_labels(y: Any) -> torch.Tensor:
     """Labels as a tensor; whole numbers in one column as a vector."""
     y = as_tensor(y, "Labels", " (np.unique(y, return_inverse=True) numbers classes)")
+    if y.is_complex():
+        raise DataError("Labels must be real numbers, or classes 0, 1, …, got complex ones.")
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and not y.is_floating_point() else y
 
 
 def as_tensor(given: Any, what: str, cure: str = "") -> torch.Tensor:
     """A tensor of what was given, or an error that says what it is."""
     try:
-        return torch.as_tensor(given)
+        with quiet():  # of arrays that may not be written to, which nobody does
+            tensor = torch.as_tensor(native(given))
     except (TypeError, ValueError, RuntimeError):
         kind = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
         raise DataError(f"{what} must be numbers in one array or tensor, got {kind}{cure}.") from None
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.is_nested or tensor.ndim == 0:
+        kind = "on the meta device" if tensor.is_meta else f"of {tensor.layout} and shape {tuple(tensor.shape)}"
+        raise DataError(f"{what} must be dense numbers in one array or tensor, a row a sample, got one {kind}{cure}.")
+    return tensor.detach()
+
+
+def native(given: Any) -> Any:
+    """An array in a type that torch has; all else as it is."""
+    if not isinstance(given, np.ndarray):
+        return given
+    if given.dtype.kind == "f" and given.dtype.itemsize > 8:
+        return given.astype(np.float64)
+    return np.ascontiguousarray(given.astype(given.dtype.newbyteorder("="), copy=False))
+
+
+def joined(several: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Batches as one tensor; refused where they are of several shapes."""
+    shapes = {tuple(one.shape[1:]) for one in several}
+    if len(shapes) > 1:
+        raise DataError(f"Batches must be of one shape, got rows of {' and '.join(map(str, sorted(shapes)))}.")
+    return torch.cat(list(several))
 
 
 def look_like_classes(labels: torch.Tensor, outputs: int) -> bool:
@@ -140,13 +171,18 @@ def collect(
                 layout = layout_of(function, entered)
                 inputs = min(inputs_in(data, len(first.x)), MANY_INPUTS)
                 places = min(layout.count(entered), max(1, MOST_SAMPLES // inputs))
+            elif tuple(entered.shape[1:]) != layout.entering:
+                raise DataError(
+                    f"The part is given shape {layout.entering} for some inputs, and {tuple(entered.shape[1:])} for "
+                    "others: give inputs of one shape."
+                )
             rows.append(some_places(layout.rows(entered).cpu(), len(entered), places, rng))
             if sum(len(one.x) for one in held) < MOST_HELD:
                 held.append(batch)
             if sum(map(len, rows)) >= MOST_SAMPLES + MOST_HELD * places:
                 break
         assert layout is not None
-    kept, every = torch.cat([one.x for one in held]), torch.cat(rows)
+    kept, every = joined([one.x for one in held]), joined(rows)
     count = min(len(kept), MOST_HELD, max(1, int(HELD_SHARE * len(every) / places)))
     X = every[count * places :][:MOST_SAMPLES].to(torch.float64).numpy()
     if not np.isfinite(X).all() or not every.isfinite().all():
@@ -156,8 +192,8 @@ def collect(
             f"X has {len(every) // places} samples, of which {count} are held out: too few, give some hundreds."
         )
     y = [one.y for one in held if one.y is not None]
-    labels = torch.cat(y)[:count] if len(y) == len(held) else None
-    return Activations(X, layout, given, kept[:count], labels)
+    labels = joined(y)[:count] if len(y) == len(held) else None
+    return Activations(X, layout, given, kept[:count], labels, entered.device, entered.dtype)
 
 
 def inputs_in(data: object, batch: int) -> int:
@@ -165,7 +201,9 @@ def inputs_in(data: object, batch: int) -> int:
     pair = as_pair(data)
     if pair is not None:
         return len(pair[0])
-    return len(data) * batch if isinstance(data, Sized) else MANY_INPUTS
+    with suppress(TypeError):  # some loaders have a length in name only
+        return len(data) * batch  # type: ignore[arg-type]
+    return MANY_INPUTS
 
 
 def some_places(rows: torch.Tensor, inputs: int, places: int, rng: np.random.Generator) -> torch.Tensor:
@@ -192,15 +230,35 @@ def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator)
         return
     if not isinstance(data, Iterable) or isinstance(data, str):
         raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
-    for batch in data:
+    for batch in read(data):
         yield placed(as_batch(batch), *where)
+
+
+def read(loader: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a loader; where it fails, in a sentence."""
+    try:
+        yield from loader
+    except UnbraidError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"The loader {deed(error)}: give one that can be gone through, of inputs of one shape."
+        ) from error
 
 
 def as_batch(given: Any) -> Examples:
     """A batch x, or (x, y), of a loader."""
-    several = isinstance(given, list | tuple)
-    y = given[1] if several and len(given) > 1 else None
-    return Examples(as_tensor(given[0] if several else given, "Inputs"), None if y is None else as_labels(y))
+    several = isinstance(given, list | tuple) and len(given) > 0
+    x, y = given[0] if several else given, given[1] if several and len(given) > 1 else None
+    if not isinstance(x, np.ndarray | torch.Tensor):
+        raise DataError(
+            f"Inputs must be numbers in one array or tensor, got a {type(x).__name__}: give np.array(X) for lists of "
+            "numbers, and batches x or (x, y) as arrays or tensors."
+        )
+    x, y = as_tensor(x, "Inputs"), None if y is None else as_labels(y)
+    if y is not None and len(y) != len(x):
+        raise DataError(f"A batch must have one label a sample, got {len(x)} samples and {len(y)} labels.")
+    return Examples(x, y)
 
 
 def placed(batch: Examples, device: Any, dtype: Any) -> Examples:
@@ -233,9 +291,10 @@ def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Give
     kinds: tuple[tuple[Given, torch.nn.Module], ...] = (("inputs", network), ("activations", part.of(network)))
     for kind, module in kinds:
         try:
-            module(x[:2])
-        except REFUSALS as error:
-            failures.append(reason(error))
+            run(module, x[:2])
+        except DataError as error:
+            cause = error.__cause__
+            failures.append(deed(cause) if isinstance(cause, Exception) else str(error))
         else:
             return kind
     raise DataError(
@@ -269,11 +328,11 @@ def entering(network: torch.nn.Module, part: Part, x: torch.Tensor) -> torch.Ten
                 f"The part {part.name!r} is called with {len(arguments)} arguments: only parts of one tensor can be "
                 "replaced."
             )
-        caught.append(arguments[0])
+        caught.append(arguments[0].clone())  # the part may write to it
 
     handle = part.first_module(network).register_forward_pre_hook(catch)
     try:
-        network(x)
+        run(network, x)
     finally:
         handle.remove()
     if len(caught) != 1:

@@ -143,6 +143,11 @@ def open_json(path: StrPath) -> Iterator[JsonText]:
             content = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise FileError(f"{path} cannot be read: {why_refused(error)}.") from error
+    yield read_json(path, content)
+
+
+def read_json(path: StrPath, content: bytes) -> JsonText:
+    """A JSON text that may hold a model, of the file of this name."""
     if len(content) > MOST_BYTES:
         raise FileError(f"{path} has more than the {MOST_BYTES / 2**20:.0f} MiB accepted of a JSON text.")
     if content.count(b"[") + content.count(b"{") > MOST_LISTS:
@@ -157,7 +162,7 @@ def open_json(path: StrPath) -> Iterator[JsonText]:
         raise FileError(f"{path} is not {KIND}, or is damaged: {error}.") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not an unbraid model: it is JSON, but not with this library's format.")
-    yield JsonText(path, document)
+    return JsonText(path, document)
 
 
 class JsonText(Container):
