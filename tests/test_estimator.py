@@ -217,6 +217,15 @@ def test_misuse_is_refused(settings: dict[str, Any], data: dict[str, Any], messa
         small(**settings).fit(X, y, **data)
 
 
+def test_deviations_that_so_few_samples_cannot_tell_come_with_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    few, noise = rng.uniform(-1, 1, (20, 19)), rng.normal(size=20)
+    regressor = DecouplingRegressor(random_state=0).fit(few, noise)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        regressor.predict(few, return_std=True)
+    assert "do not tell" in " ".join(regressor.fit_.notes)
+
+
 # With the rest of scikit-learn
 
 
@@ -233,7 +242,9 @@ def test_clone_copy_and_pickle() -> None:
 
 def check_same(again: DecouplingRegressor, regressor: DecouplingRegressor) -> None:
     """One that came back predicts what it did before, to the last bit, and knows as much of its fit."""
-    np.testing.assert_array_equal(again.predict(X, return_std=True), regressor.predict(X, return_std=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # whether its intervals are to be trusted
+        np.testing.assert_array_equal(again.predict(X, return_std=True), regressor.predict(X, return_std=True))
     np.testing.assert_array_equal(again.jacobian(X), regressor.jacobian(X))
     assert repr(again.fit_) == repr(regressor.fit_)
 

@@ -266,13 +266,17 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The values at X (S, m): (S, n), or (S,) if y was; with `return_std` also the standard deviation of each.
 
         The standard deviation is that of a new observation there, noise included, as that of scikit-learn's linear
-        models is. `uncertainty()` has that of the function itself, and intervals.
+        models is. Where the samples hardly tell noise from the function, a warning says so. `uncertainty()` has the
+        deviation of the function itself, and intervals.
         """
         points = self._points(X)
         values = self.model_(points)
         if not return_std:
             return values[:, 0] if self._single_output else values
-        std = self.uncertainty().values(points, new=True).std
+        sure = self.uncertainty()
+        if sure.doubt is not None:
+            warnings.warn(sure.doubt, stacklevel=2)
+        std = sure.values(points, new=True).std
         return (values[:, 0], std[:, 0]) if self._single_output else (values, std)
 
     def uncertainty(self) -> Uncertainty:

@@ -102,7 +102,7 @@ def restore(network: Any, state: Any) -> Any:
     >>> X = torch.randn(1000, 4)
     >>> result = ub.networks.compress(new(), "1:", X, rank=2, samples=100, coupling=1.0)
     >>> torch.save(result.network.state_dict(), "small.pt")  # doctest: +SKIP
-    >>> again = ub.networks.restore(new(), result.network.state_dict())  # torch.load("small.pt")
+    >>> again = ub.networks.restore(new(), result.network.state_dict())  # or as it was saved
     >>> torch.equal(again(X), result.network(X))
     True
     """

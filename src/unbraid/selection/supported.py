@@ -156,10 +156,11 @@ def reason_for(fit: Fit, tried: int, all_tried: bool) -> str:
     if fit.status in CUTS:
         how = "Interrupted" if fit.status is Status.INTERRUPTED else "Out of time"
         return f"{how} while rank {tried} was tried: rank {rank} is the best until then."
-    if score_of(fit) == -np.inf:
-        return f"Rank {rank} fits the samples to 0.01 % or better, so no further branch is needed."
     several = f"ranks 1 to {tried} were fitted" if tried > 1 else "rank 1 was fitted"
-    if score_of(fit) == np.inf:
+    followed = all_tried and fit.held_out is None  # by a search with about as many unknowns as there are numbers
+    if score_of(fit) == -np.inf and not followed:
+        return f"Rank {rank} fits the samples to 0.01 % or better, so no further branch is needed."
+    if score_of(fit) == np.inf or followed:
         return f"Rank {rank}: {several}, and so few samples do not tell whether more branches are needed."
     nothing = "with so few samples no more are tried" if all_tried else "more branches bring nothing"
     return f"Rank {rank} is what the data support: {several}, and {nothing}."
