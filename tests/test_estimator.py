@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from skops import io as skops
 
 import unbraid as ub
 from unbraid.dynamics.models.base import SimulationStatus
@@ -250,7 +251,6 @@ def check_same(again: DecouplingRegressor, regressor: DecouplingRegressor) -> No
 
 
 def test_skops_brings_it_back() -> None:
-    skops = pytest.importorskip("skops.io")
     regressor = small(basis=ub.SmoothingSpline(), method=ub.methods.default(), keep_samples=True).fit(X, Y, jac=J)
     dumped = skops.dumps(regressor)
     types = skops.get_untrusted_types(data=dumped)
