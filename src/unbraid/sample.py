@@ -152,7 +152,7 @@ def sample(
     >>> found.enough, found.problem.input_names
     (True, ('speed', 'load'))
     """
-    from unbraid.data.functions import SamplingSettings, calling, check_function, describe_failures
+    from unbraid.data.functions import SamplingSettings, calling, check_function, notes_on_calls
 
     check_function("f", f)
     low, high, names = bounds_of(box)
@@ -176,8 +176,7 @@ def sample(
 
         course = Course(take, fit_to, budget, target)
         found = course.run(max(LEAST_FIRST, 1 << (int(first) - 1).bit_length()))
-    notes = [describe_failures(course.failures, course.taken)] if course.failures else []
-    return replace(found, notes=(*notes, *kept.notes))
+    return replace(found, notes=notes_on_calls(course.failures, course.taken, kept))
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import nan
 from time import monotonic
@@ -17,12 +17,12 @@ from unbraid.data.functions.complex_step import ComplexStep
 from unbraid.data.functions.differences import by_differences
 from unbraid.data.functions.few_calls import ORDER, FewCalls, Side, calls_a_point
 from unbraid.data.functions.forms import FailureError, Failures, Form, deed, try_call
-from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet, timed
+from unbraid.data.functions.hosts import Function, Host, PlainFunction, TimedFunction, imported, is_module, quiet
 from unbraid.data.functions.kept import Kept, Remembering, host_within, keeping, remember_rows
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of, form_of_batches
 from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError, SettingError, check_callback, check_number, check_whole, shown
-from unbraid.kernels.arrays import EPS, Array, IndexArray, Shape
+from unbraid.kernels.arrays import EPS, Array, IndexArray
 from unbraid.runtime.callers import elsewhere
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback, Progress
@@ -97,14 +97,7 @@ class SamplingSettings:
         check_whole("jobs", self.jobs, 1)
         if self.timeout is not None:
             check_number("timeout", self.timeout, SHORTEST)
-            if self.derivatives in ("torch", "jax"):
-                raise SettingError("timeout= is for functions of NumPy arrays: leave it out with a framework.")
         check_callback(self.callback)
-
-    def check_outputs(self, shape: Shape) -> None:
-        """Refuse names that are not as many as outputs, before the calls of samples."""
-        if self.outputs is not None and shape != (self.outputs,):
-            raise DataError(f"output_names must be {shape[0]} names, one an output of f, got {self.outputs}.")
 
     @property
     def thrifty(self) -> bool:
@@ -134,7 +127,8 @@ def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kep
 
     def sample_with(framework: str | None) -> Answers:
         form, host = recognised(f, X, framework, kept)
-        settings.check_outputs(form.shape)
+        if settings.outputs not in (None, form.shape[0]):  # before the calls of samples
+            raise DataError(f"output_names must be {form.shape[0]} names, one an output of f, got {settings.outputs}.")
         with callers(form, host, X, settings.jobs, kept) as calling:
             sample = sample_thriftily if settings.thrifty else sample_thoroughly
             return sample(replace(calling, failures={}, before=settings.before), host, X, settings, kept)
@@ -175,15 +169,18 @@ def calling(
     f: Function, settings: SamplingSettings, cache: StrPath | None, m: int
 ) -> Iterator[tuple[Function, SamplingSettings, Kept]]:
     """The function and its settings as they are called, in time where there is a timeout, and what is kept of calls."""
-    jacobian = settings.jacobian
-    own = nullcontext() if jacobian is None else timed("jacobian", jacobian, settings.timeout)
-    with (
-        np.errstate(all="ignore"),
-        timed("f", f, settings.timeout) as called,
-        own as slopes,
-        keeping(called, cache, m) as kept,
-    ):
-        yield called, replace(settings, jacobian=slopes), kept
+    functions = {name: one for name, one in (("f", f), ("jacobian", settings.jacobian)) if one is not None}
+    with ExitStack() as stack, np.errstate(all="ignore"):
+        if settings.timeout is not None:
+            if settings.derivatives in ("torch", "jax") or any(map(is_module, functions.values())):
+                raise SettingError(
+                    "timeout= is for functions of NumPy arrays, which other processes can call: leave it out for "
+                    "networks, and with a framework."
+                )
+            for name, one in functions.items():
+                functions[name] = stack.enter_context(closing(TimedFunction(name, one, settings.timeout)))
+        kept = stack.enter_context(keeping(functions["f"], cache, m))
+        yield functions["f"], replace(settings, jacobian=functions.get("jacobian")), kept
 
 
 @contextmanager
@@ -270,14 +267,17 @@ def without(count: int, failures: Failures) -> IndexArray:
     return np.setdiff1d(np.arange(count), list(failures))
 
 
-def describe_failures(failures: Failures, count: int) -> str:
-    """The sentence that tells which of so many samples are left out, and what the function did at the first."""
+def notes_on_calls(failures: Failures, count: int, kept: Kept) -> tuple[str, ...]:
+    """What to say of the calls at so many samples: which are left out, and why the first is; what was not kept."""
+    if not failures:
+        return tuple(kept.notes)
     which = name_list(map(str, sorted(failures)), len(failures))
     verb = "is" if len(failures) == 1 else "are"
-    return (
+    left_out = (
         f"{len(failures)} of {counted(count, 'sample')} {verb} left out, because f has no answer there: {which} "
         f"(from 0). The first: {failures[min(failures)]}"
     )
+    return left_out, *kept.notes
 
 
 class Counter:

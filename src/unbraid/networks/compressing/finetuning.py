@@ -47,17 +47,15 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
     """Data for training: arrays and data sets are split, of other loaders `otherwise` is held out."""
     pair = as_pair(data)
     if pair is not None:
-        X, y = pair
-        order = torch.as_tensor(rng.permutation(len(X)))
-        count = min(MOST_HELD, max(1, int(HELD_OUT * len(X)))) if held_out is None else 0
-        held = [Examples(X[some], None if y is None else y[some]) for some in order[:count].split(BATCH)]
+        order = torch.as_tensor(rng.permutation(len(pair.x)))
+        count = min(MOST_HELD, max(1, int(HELD_OUT * len(order)))) if held_out is None else 0
+        held = [pair.some(some) for some in order[:count].split(BATCH)]
         rest = order[count:]
 
         def shuffled() -> Iterator[Examples]:
             for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(STEP):
-                if len(some) == 1 < len(rest):  # of which batch norm makes nothing
-                    continue
-                yield Examples(X[some], None if y is None else y[some])
+                if len(some) > 1 or len(rest) == 1:  # of one batch norm makes nothing
+                    yield pair.some(some)
 
         return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
     if not isinstance(data, Iterable):
@@ -94,8 +92,7 @@ def as_batches(data: object) -> Iterator[Examples]:
     """Batches of arrays, or of a loader."""
     pair = as_pair(data)
     if pair is not None:
-        X, y = pair
-        yield from (Examples(X[some], None if y is None else y[some]) for some in torch.arange(len(X)).split(BATCH))
+        yield from map(pair.some, torch.arange(len(pair.x)).split(BATCH))
     elif isinstance(data, Iterable):
         yield from map(as_batch, read(data))
     else:
@@ -285,8 +282,7 @@ def leave_out(batch: Examples, known: set[bytes]) -> Examples:
     kept = [k for k, row in enumerate(as_rows(batch.x)) if bytes(row) not in known]
     if len(kept) == len(batch.x):
         return batch
-    kept = kept if len(kept) > 1 else []
-    return Examples(batch.x[kept], None if batch.y is None else batch.y[kept])
+    return batch.some(kept if len(kept) > 1 else [])
 
 
 def check_loss(loss: object) -> None:

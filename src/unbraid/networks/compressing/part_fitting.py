@@ -266,24 +266,21 @@ def check_comparison(comparison: Comparison, alike: torch.nn.Module) -> None:
 
     `alike` does what the part does, and is another module: a network may look into the part, or hand it more.
     """
-    x, wanted = comparison.inputs, comparison.wanted
+    x, wanted, cause = comparison.inputs, comparison.wanted, None
     if not wanted.isfinite().all():
         raise DataError("What the network gives is NaN or infinite for some inputs: look at them, and at its weights.")
     try:
         found = outputs_of(comparison.replaced(alike), x[:4])
     except DataError as error:
-        cause = error.__cause__
-        assert isinstance(cause, Exception)
-        raise SettingError(
-            f"The network does not run with another module in place of the part: it {deed(cause)}. Give a module "
-            "around the part."
-        ) from error
-    size = float(wanted.abs().max())
-    if not torch.allclose(found, wanted[:4], rtol=SAME, atol=SAME * size):
-        raise SettingError(
-            "The network gives other outputs with a module in place of the part that gives the same: it hands the part "
-            "more than one tensor, or looks into it. Give a module around the part."
-        )
+        did, cause = deed(error.__cause__ or error), error
+    else:
+        if torch.allclose(found, wanted[:4], rtol=SAME, atol=SAME * float(wanted.abs().max())):
+            return
+        did = "gave other outputs"
+    raise SettingError(
+        f"The network does not run with another module in place of the part: with one that gives the same, it {did}. "
+        "It hands the part more than one tensor, or looks into it: give a module around the part."
+    ) from cause
 
 
 def directions_of(part: str) -> str:
