@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import LONGEST_QUOTE, MissingDependencyError, SettingError, install_hint
-from unbraid.runtime.callers import call_known, make_known, pickled
+from unbraid.runtime.callers import GONE, call_known, make_known, pickled
 from unbraid.runtime.helpers import IDLE, Helper, Message, next_helper
 
 Function = Callable[[Any], Any]
@@ -119,10 +119,10 @@ class TimedFunction:
     def new_helper(self) -> Helper:
         """A process that knows the function."""
         helper = next_helper()
-        answer = helper.ask(Message.of((make_known, (self.key, self.content), None))) if helper.wait() else None
-        if answer is None or answer.kind != "done":
+        answer = helper.ask(Message.of((make_known, (self.key, self.content), None))) if helper.wait() else GONE
+        if answer.kind != "done":
             helper.end()
-            raise self.refusal(str(answer.value if answer else "none began"))
+            raise self.refusal(str(answer.value or "none began"))
         return helper
 
     def refusal(self, why: str) -> SettingError:

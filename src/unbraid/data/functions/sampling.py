@@ -130,8 +130,12 @@ def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kep
         if settings.outputs not in (None, form.shape[0]):  # before the calls of samples
             raise DataError(f"output_names must be {form.shape[0]} names, one an output of f, got {settings.outputs}.")
         with callers(form, host, X, settings.jobs, kept) as calling:
+            lenient = replace(calling, failures=Failures(), before=settings.before)
             sample = sample_thriftily if settings.thrifty else sample_thoroughly
-            return sample(replace(calling, failures={}, before=settings.before), host, X, settings, kept)
+            F, J = sample(lenient, host, X, settings, kept)
+        failures = lenient.failures or {}
+        good = without(len(X), failures)
+        return Answers(X[good], F[good], None if J is None else J[good], failures)
 
     if settings.thrifty and settings.callback is not None:  # before the first call
         settings.callback(Progress("calls", 0, len(X) * calls_a_point(settings.side, X.shape[1])))
@@ -208,54 +212,45 @@ def callers(form: Form, host: Host, X: Array, jobs: int, kept: Kept | None) -> I
         yield replace(form, call=replace(form.call, instead=sent)) if same else form
 
 
-def sample_thriftily(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
+def sample_thriftily(
+    form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None
+) -> tuple[Array, Array | None]:
     """Values, and Jacobians by forward or central differences: calls are counted, and of each is told."""
     total = len(X) * calls_a_point(settings.side, X.shape[1])
     counting = replace(form, told=Counter(settings.callback, total, kept).count)
     chunk = settings.chunk or CHUNK_OF_CALLS
     F, J = counting.in_chunks(X, np.arange(len(X)), chunk), None
     if settings.side is not None:
-        some, values = with_stand_ins(X, F, failures_of(form))
+        some, values = with_stand_ins(X, F, form)
         J = FewCalls.at(some, values, counting, settings.side, settings.step)(some, values, chunk)
-    return answered(X, F, J, failures_of(form))
+    return F, J
 
 
-def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
+def sample_thoroughly(
+    form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None
+) -> tuple[Array, Array]:
     """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
     if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
         check_differentiable(form, host, X)
     F = sample_in_chunks("values", form, X, form.shape, settings.chunk, settings.callback)
-    failures, slopes = failures_of(form), None
+    slopes = None
     while slopes is None:
-        some, values = with_stand_ins(X, F, failures)
+        some, values = with_stand_ins(X, F, form)
         try:
             slopes = jacobians_of(form, host, some, values, settings)
         except FailureError as error:  # beside a sample at which steps are tried out, or Jacobians compared
             for row, said in error.failures.items():
-                alike = np.flatnonzero((some == some[row]).all(axis=1))
-                failures.update({int(at): failures.get(int(at), said) for at in alike})
-    J = sample_in_chunks("Jacobians", slopes, some, (*form.shape, X.shape[1]), settings.chunk, settings.callback)
-    return answered(X, F, J, failures)
+                form.tell(dict.fromkeys(np.flatnonzero((some == some[row]).all(axis=1)).tolist(), said))
+    shape = (*form.shape, X.shape[1])
+    return F, sample_in_chunks("Jacobians", slopes, some, shape, settings.chunk, settings.callback)
 
 
-def failures_of(form: Form) -> Failures:
-    """Where a form that does not raise has failed so far."""
-    assert form.failures is not None
-    return form.failures
-
-
-def with_stand_ins(X: Array, F: Array, failures: Failures) -> tuple[Array, Array]:
+def with_stand_ins(X: Array, F: Array, form: Form) -> tuple[Array, Array]:
     """Points and values in which others stand in for those where f failed, so that samples keep their numbers."""
-    bad, good = sorted(failures), without(len(X), failures)
-    X, F, others = X.copy(), F.copy(), np.resize(good, len(bad))
-    X[bad], F[bad] = X[others], F[others]
-    return X, F
-
-
-def answered(X: Array, F: Array, J: Array | None, failures: Failures) -> Answers:
-    """The samples at which f has an answer."""
-    good = without(len(X), failures)
-    return Answers(X[good], F[good], None if J is None else J[good], failures)
+    failures = form.failures or {}
+    numbers = np.arange(len(X))
+    numbers[sorted(failures)] = np.resize(without(len(X), failures), len(failures))
+    return X[numbers], F[numbers]
 
 
 def without(count: int, failures: Failures) -> IndexArray:
@@ -313,9 +308,10 @@ def check_function(name: str, given: object) -> None:
 
 def differentiable(name: str, host: Host, X: Array) -> tuple[Form, Form]:
     """A function of batches and its Jacobian by its framework: checked at a few samples as `from_function` does."""
-    form = form_of_batches(name, host, X)
+    form, exact = form_of_batches(name, host, X), host.jacobians(True)
+    assert exact is not None
     check_differentiable(form, host, X)
-    return form, exact_slopes(form, host, X, form(X, np.arange(len(X))))
+    return form, exact_slopes(form, exact, X, form(X, np.arange(len(X))))
 
 
 def check_differentiable(f: Form, host: Host, X: Array) -> None:
@@ -376,13 +372,11 @@ def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSett
         return replace(imaginary, f=lenient)
     if exact is None or derivatives == "differences":
         return replace(by_differences(f, X, F), f=lenient)
-    return replace(exact_slopes(f, host, X, F), failures=lenient.failures)
+    return replace(exact_slopes(f, exact, X, F), failures=lenient.failures)
 
 
-def exact_slopes(f: Form, host: Host, X: Array, F: Array) -> Form:
+def exact_slopes(f: Form, exact: Function, X: Array, F: Array) -> Form:
     """The Jacobian of f by its framework; refused where it does not fit the values."""
-    exact = host.jacobians(f.batched)
-    assert exact is not None
     by_framework = Form(f"The Jacobian of {f.name}", exact, True, (*f.shape, X.shape[1]))
     name = "The Jacobian that was found by automatic differentiation"
     check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)

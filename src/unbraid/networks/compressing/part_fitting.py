@@ -98,14 +98,12 @@ class PartFitting:
 
     Attributes
     ----------
-    name
-        Of the part.
+    part
+        Which it is.
     activations, order
         What the part is given, and the order in which samples are taken.
     function, values, slopes
         The part as a function of samples, with its values and Jacobians.
-    stands_for
-        The modules of a `Sequential` that the part is made of.
     comparison
         With the network in which the part is replaced.
     wanted
@@ -118,11 +116,10 @@ class PartFitting:
         The latest problem, by its number of samples: it is fitted with several λ and ranks.
     """
 
-    name: str
+    part: Part
     activations: Activations
     order: IndexArray
     function: OfSamples
-    stands_for: tuple[str, ...]
     values: Form
     slopes: Form
     comparison: Comparison
@@ -146,11 +143,10 @@ class PartFitting:
         check_comparison(comparison, OfMaps(function, activations.layout))
         other = activations.given == "inputs" and network is not original
         return cls(
-            name=part.name,
+            part=part,
             activations=activations,
             order=order,
             function=function,
-            stands_for=part.children,
             values=values,
             slopes=slopes,
             comparison=comparison,
@@ -205,7 +201,7 @@ class PartFitting:
         judged = self.comparison.agreement(network, self.wanted)
         found = Replacement(
             self.activations.X[self.order[:samples]],
-            replace(fit, notes=(*fit.notes, directions_of(self.name))),
+            replace(fit, notes=(*fit.notes, directions_of(self.part.name))),
             coordinates,
             judged,
             coupling,
@@ -223,7 +219,7 @@ class PartFitting:
 
     def module(self, model: DecoupledModel) -> DecoupledModule:
         """A model as a module in place of the part, of its type and on its device."""
-        made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.stands_for)
+        made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.part.children)
         made.to(device=self.activations.device, dtype=self.activations.dtype)
         return made
 
