@@ -313,6 +313,16 @@ def test_failures_are_reported_with_their_point() -> None:
     some_left_out(strict, points, r"f raised ValueError \(zero\) at X\[5\]", derivatives="torch")
 
 
+def test_a_later_round_names_samples_by_their_numbers_among_all() -> None:
+    def f(x: Any) -> Any:  # whose slope is NaN at the edge of the box
+        edge = (x[..., :1] < 0.02).to(x)
+        return torch.sin(x.sum(-1, keepdim=True)) + 0.0 * (1.0 - edge + 0.0 * x[..., :1]).sqrt()
+
+    quick: dict[str, Any] = {"budget": 32, "starts": 1, "rng": 0, "basis": ub.Polynomial(2)}
+    [note] = ub.sample(f, [[0, 1]] * 2, 1, derivatives="auto", **quick).notes
+    assert "there: 20 (from 0). The first: The Jacobian of f gave nan at X[20] = " in note
+
+
 def test_the_complex_step_is_refused() -> None:
     with pytest.raises(ub.UnbraidError, match=r'is for NumPy functions, f takes torch tensors of float64: use "auto"'):
         ub.Problem.from_function(network(), X, derivatives="complex-step")

@@ -377,7 +377,8 @@ def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSett
 
 def exact_slopes(f: Form, exact: Function, X: Array, F: Array) -> Form:
     """The Jacobian of f by its framework; refused where it does not fit the values."""
-    by_framework = Form(f"The Jacobian of {f.name}", exact, True, (*f.shape, X.shape[1]))
-    name = "The Jacobian that was found by automatic differentiation"
-    check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
+    name, shape = f"The Jacobian of {f.name}", (*f.shape, X.shape[1])
+    by_framework = replace(f, name=name, call=exact, batched=True, shape=shape)
+    claimed = "The Jacobian that was found by automatic differentiation"
+    check_agreement(ClaimedJacobian(claimed, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
     return by_framework
