@@ -96,6 +96,8 @@ class Own(nn.Module):  # type: ignore[misc]
 class Keeps(nn.Module):  # type: ignore[misc]
     """A module that keeps what it was given last, and counts, in a buffer too."""
 
+    seen: Any
+
     def __init__(self) -> None:
         super().__init__()
         self.last: Any = None

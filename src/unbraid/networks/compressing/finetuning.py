@@ -18,7 +18,16 @@ from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
 from unbraid.networks.compressing.refusals import run
-from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, check_classes, placed, read
+from unbraid.networks.compressing.samples import (
+    BATCH,
+    Examples,
+    as_batch,
+    as_batches,
+    as_pair,
+    check_classes,
+    placed,
+    read,
+)
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -57,12 +66,12 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
                 if len(some) > 1 or len(rest) == 1:  # of one batch norm makes nothing
                     yield pair.some(some)
 
-        return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
+        return Data(shuffled, held if held_out is None else list(as_batches("held_out", held_out)))
     if not isinstance(data, Iterable):
         raise DataError(f"Training needs arrays (X, y), or a loader of batches, got {shown(data)}.")
     loader: Any = data
     if held_out is not None:
-        return Data(lambda: read(loader), list(as_batches(held_out)))
+        return Data(lambda: read(loader), list(as_batches("held_out", held_out)))
     if isinstance(loader, torch.utils.data.DataLoader) and draws_evenly(loader):
         size = len(loader.dataset)
         count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
@@ -76,7 +85,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         alone = len(kept) % own["batch_size"] == 1 < len(kept)  # of a last one batch norm makes nothing
         last = {"drop_last": loader.drop_last or alone}
         training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own, **last)
-        return Data(lambda: read(training), list(as_batches(torch.utils.data.DataLoader(held, **own))))
+        return Data(lambda: read(training), list(as_batches("data", torch.utils.data.DataLoader(held, **own))))
     if otherwise is None:
         raise DataError("Nothing is held out of this loader, for compress was given activations: give held_out=(X, y).")
     return Data(lambda: read(loader), [otherwise])
@@ -86,17 +95,6 @@ def draws_evenly(loader: Any) -> bool:
     """Whether a loader goes through a data set that has a length, in its order or at random, with no sampler else."""
     kinds = (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler)
     return hasattr(loader.dataset, "__len__") and isinstance(getattr(loader, "sampler", None), kinds)
-
-
-def as_batches(data: object) -> Iterator[Examples]:
-    """Batches of arrays, or of a loader."""
-    pair = as_pair(data)
-    if pair is not None:
-        yield from map(pair.some, torch.arange(len(pair.x)).split(BATCH))
-    elif isinstance(data, Iterable):
-        yield from map(as_batch, read(data))
-    else:
-        raise DataError(f"held_out must be arrays (X, y), or a loader of batches, got {shown(data)}.")
 
 
 @dataclass(frozen=True)

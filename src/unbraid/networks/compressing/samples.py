@@ -223,20 +223,21 @@ def some_places(rows: torch.Tensor, inputs: int, places: int, rng: np.random.Gen
 
 
 def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Examples]:
-    """Batches on the device and of the type of a network, from arrays in a random order, or from a loader as it gives.
-
-    Arrays and tensors are X, or (X, y); batches of a loader are x, or (x, y).
-    """
+    """Batches on the device and of the type of a network, of arrays in a random order, or of a loader as it gives."""
     where = device_and_type(network)
+    return (placed(one, *where) for one in as_batches("X", data, rng))
+
+
+def as_batches(name: str, data: object, rng: np.random.Generator | None = None) -> Iterator[Examples]:
+    """Batches of arrays X, or (X, y), in a random order where `rng` is given; or those x, or (x, y), of a loader."""
     pair = as_pair(data)
     if pair is not None:
-        for some in torch.as_tensor(rng.permutation(len(pair.x))).split(BATCH):
-            yield placed(pair.some(some), *where)
-        return
-    if not isinstance(data, Iterable) or isinstance(data, str):
-        raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
-    for batch in read(data):
-        yield placed(as_batch(batch), *where)
+        order = np.arange(len(pair.x)) if rng is None else rng.permutation(len(pair.x))
+        yield from map(pair.some, torch.as_tensor(order).split(BATCH))
+    elif isinstance(data, Iterable) and not isinstance(data, str):
+        yield from map(as_batch, read(data))
+    else:
+        raise DataError(f"{name} must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
 
 
 def read(loader: Iterable[Any]) -> Iterator[Any]:
