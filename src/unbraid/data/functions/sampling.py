@@ -131,8 +131,10 @@ def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kep
             raise DataError(f"output_names must be {form.shape[0]} names, one an output of f, got {settings.outputs}.")
         with callers(form, host, X, settings.jobs, kept) as calling:
             lenient = replace(calling, failures=Failures(), before=settings.before)
-            sample = sample_thriftily if settings.thrifty else sample_thoroughly
-            F, J = sample(lenient, host, X, settings, kept)
+            if settings.thrifty:
+                F, J = sample_thriftily(lenient, X, settings, kept)
+            else:
+                F, J = sample_thoroughly(lenient, host, X, settings)
         failures = lenient.failures or {}
         good = without(len(X), failures)
         return Answers(X[good], F[good], None if J is None else J[good], failures)
@@ -212,9 +214,7 @@ def callers(form: Form, host: Host, X: Array, jobs: int, kept: Kept | None) -> I
         yield replace(form, call=replace(form.call, instead=sent)) if same else form
 
 
-def sample_thriftily(
-    form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None
-) -> tuple[Array, Array | None]:
+def sample_thriftily(form: Form, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
     """Values, and Jacobians by forward or central differences: calls are counted, and of each is told."""
     total = len(X) * calls_a_point(settings.side, X.shape[1])
     counting = replace(form, told=Counter(settings.callback, total, kept).count)
@@ -226,9 +226,7 @@ def sample_thriftily(
     return F, J
 
 
-def sample_thoroughly(
-    form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None
-) -> tuple[Array, Array]:
+def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings) -> tuple[Array, Array]:
     """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
     if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
         check_differentiable(form, host, X)
