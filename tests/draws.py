@@ -1,4 +1,4 @@
-"""Claims about most draws: a few draws of them in `make test`, many in `make verify`."""
+"""Claims about draws: a few draws of them in `make test`, many in `make verify`; and what holds for any refusal."""
 
 import pytest
 
@@ -8,3 +8,10 @@ def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "draws", [pytest.param(few, id="few draws"), pytest.param(many, id="many draws", marks=pytest.mark.verify)]
     )
+
+
+def check_sentence(said: str) -> None:
+    """A sentence that a terminal shows as it is."""
+    assert said.endswith((".", "?")), said
+    assert said.isprintable(), said
+    assert len(said) < 600, said

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator
 
 import unbraid as ub
@@ -79,6 +81,11 @@ def model_of(branches: Sequence[Branch], m: int = 3, n: int = 2, seed: int = 0) 
 def model_with(name: str) -> ub.DecoupledModel:
     """A model with one branch of `BRANCHES`."""
     return model_of([BRANCHES[name]])
+
+
+def double(model: ub.DecoupledModel, **more: Any) -> Any:
+    """The module of a model in double precision."""
+    return ub.networks.module(model, dtype=torch.float64, **more)
 
 
 def mixed_model(m: int = 3) -> ub.DecoupledModel:

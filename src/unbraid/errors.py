@@ -74,10 +74,10 @@ def check_path(name: str, given: object) -> None:
         raise SettingError(f"{name} must be the path of a file, a text or a pathlib.Path, got {shown(given)}.")
 
 
-def check_callback(callback: object) -> None:
+def check_callback(callback: object, told: str = "a Progress") -> None:
     """Refuse what cannot be called to tell of the progress."""
     if callback is not None and not callable(callback):
-        raise SettingError(f"callback must be a function of a Progress, or None, got {shown(callback)}.")
+        raise SettingError(f"callback must be a function of {told}, or None, got {shown(callback)}.")
 
 
 def check_whole(name: str, value: object, least: int) -> None:

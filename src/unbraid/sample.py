@@ -30,13 +30,11 @@ from unbraid.runtime.progress import Callback
 from unbraid.selection.learning import INTERRUPTED, CurvePoint, Ending, ending_of, judge
 
 if TYPE_CHECKING:
-    from unbraid.data.functions import Derivatives, Failures, Function, Kept, SamplingSettings
+    from unbraid.data.functions import Derivatives, Failures, Function
 
 Box = npt.ArrayLike | Mapping[str, Sequence[float]]
 Step = tuple[Problem, Fit, CurvePoint]
 """All samples, a fit to them, and how the fit before was judged by the latest."""
-UNKNOWNS = 2
-"""What even a straight model of one branch has beside a weight for each input: an output's weight and its constant."""
 CUT_SHORT = "It ended early, and this is what there was by then."
 LEAST_FIRST = 4
 """Points that a first fit has at least."""
@@ -152,7 +150,7 @@ def sample(
     >>> found.enough, found.problem.input_names
     (True, ('speed', 'load'))
     """
-    from unbraid.data.functions import SamplingSettings, calling, check_function, describe_failures
+    from unbraid.data.functions import SamplingSettings, calling, check_function, notes_on_calls, sample_function
 
     check_function("f", f)
     low, high, names = bounds_of(box)
@@ -161,7 +159,12 @@ def sample(
     if target is not None:
         check_number("target", target, 0.0)
     settings = SamplingSettings(None, derivatives, step, None, jobs, callback, None, timeout)
-    check_size(len(low), budget, derivatives is None)
+    unknowns = len(low) + 2
+    if derivatives is None and budget < unknowns:
+        raise DataError(
+            f"budget={budget} values are fewer than the {unknowns} unknowns of even one branch of {len(low)} inputs (a "
+            "weight each, an output's weight and its constant): give derivatives, or a budget of more points."
+        )
     generator = as_generator(rng)
     next_points = sobol_points(low, high, generator)
     seed = int(generator.integers(2**32))
@@ -172,12 +175,12 @@ def sample(
     with calling(f, settings, cache, len(low)) as (called, asked, kept):
 
         def take(count: int, before: int) -> tuple[Problem, Failures]:
-            return sampled(called, next_points(count), replace(asked, before=before), kept, names)
+            found = sample_function(called, next_points(count), replace(asked, before=before), kept)
+            return Problem(found.X, found.F, found.J, input_names=names), found.failures
 
         course = Course(take, fit_to, budget, target)
         found = course.run(max(LEAST_FIRST, 1 << (int(first) - 1).bit_length()))
-    notes = [describe_failures(course.failures, course.taken)] if course.failures else []
-    return replace(found, notes=(*notes, *kept.notes))
+    return replace(found, notes=notes_on_calls(course.failures, course.taken, kept))
 
 
 @dataclass
@@ -214,10 +217,10 @@ class Course:
 
     def samples(self, count: int) -> Problem:
         """Those at so many new points, or at as many as there may still be."""
-        count, before = min(count, self.budget - self.taken), self.taken
+        count = min(count, self.budget - self.taken)
+        problem, failures = self.take(count, self.taken)
+        self.failures |= {self.taken + row: said for row, said in failures.items()}
         self.taken += count
-        problem, failures = self.take(count, before)
-        self.failures |= {before + row: said for row, said in failures.items()}
         return problem
 
     def further(self, problem: Problem, fit: Fit) -> list[Step]:
@@ -234,16 +237,6 @@ def was_interrupted(fit: Fit) -> bool:
     return fit.status is Status.INTERRUPTED
 
 
-def sampled(
-    f: Function, X: Array, settings: SamplingSettings, kept: Kept, input_names: tuple[str, ...] | None
-) -> tuple[Problem, Failures]:
-    """The samples of f at these points, and at which it failed."""
-    from unbraid.data.functions import sample_function
-
-    found = sample_function(f, X, settings, kept)
-    return Problem(found.X, found.F, found.J, input_names=input_names), found.failures
-
-
 def joined(some: Problem, others: Problem) -> Problem:
     """The samples of two problems of the same function."""
     pairs: dict[str, Any] = {name: (getattr(some, name), getattr(others, name)) for name in ("X", "F", "J")}
@@ -251,26 +244,15 @@ def joined(some: Problem, others: Problem) -> Problem:
     return Problem(**arrays, input_names=some.input_names)
 
 
-def check_size(m: int, budget: int, values_alone: bool) -> None:
-    """Refuse boxes of more inputs than points can be chosen for, and values that are fewer than unknowns."""
-    from scipy.stats import qmc
-
-    if m > qmc.Sobol.MAXDIM:
-        raise DataError(
-            f"box has {m} inputs, and points can be chosen for {qmc.Sobol.MAXDIM} at most: choose them yourself, and "
-            "use Problem.from_function and decouple."
-        )
-    if values_alone and budget < m + UNKNOWNS:
-        raise DataError(
-            f"budget={budget} values are fewer than the {m + UNKNOWNS} unknowns of even one branch of {m} inputs: "
-            f"give derivatives, or a budget of more points."
-        )
-
-
 def sobol_points(low: Array, high: Array, rng: np.random.Generator) -> Callable[[int], Array]:
     """What gives the next so many points of a scrambled Sobol sequence in a box."""
     from scipy.stats import qmc
 
+    if len(low) > qmc.Sobol.MAXDIM:
+        raise DataError(
+            f"box has {len(low)} inputs, and points can be chosen for {qmc.Sobol.MAXDIM} at most: choose them "
+            "yourself, and use Problem.from_function and decouple."
+        )
     sequence = qmc.Sobol(len(low), scramble=True, rng=rng)
 
     def next_points(count: int) -> Array:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import unbraid as ub
-from draws import few_or_many
+from draws import check_sentence, few_or_many
 from hard_modules import KINDS, QUICK, Drawn, Hard, TheirError
 
 ALL = 150
@@ -86,12 +86,6 @@ def ending(work: Callable[[], object]) -> str:
     except TheirError:
         return "theirs"
     return "works"
-
-
-def check_sentence(said: str) -> None:
-    """One line that ends as sentences do."""
-    assert said.endswith((".", "?")), said
-    assert "\n" not in said
 
 
 def sample(hard: Hard) -> None:

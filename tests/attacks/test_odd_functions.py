@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import unbraid as ub
-from draws import few_or_many
+from draws import check_sentence, few_or_many
 from odd_functions import odd_case
 
 QUICK: dict[str, Any] = {
@@ -43,13 +43,6 @@ def attack(seed: int) -> None:
         for one in caught:
             assert kind == "warns" or "left out, because f has no answer" in str(one.message), f"seed {seed}: {one}"
             check_sentence("." if kind == "warns" else str(one.message))
-
-
-def check_sentence(said: str) -> None:
-    """A sentence that a terminal shows as it is."""
-    assert said.endswith((".", "?"))
-    assert said.isprintable()
-    assert len(said) < 600
 
 
 def check_samples(problem: ub.Problem) -> None:

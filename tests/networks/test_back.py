@@ -10,7 +10,7 @@ import torch
 
 import unbraid as ub
 from registry import random_feasible
-from torch_models import BRANCHES, FITTED, assert_near, every_branch, fitted, mixed_model, model_with, points
+from torch_models import BRANCHES, FITTED, assert_near, double, every_branch, fitted, mixed_model, model_with, points
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import FittedBranch
 from unbraid.results.branches.piecewise import PiecewiseBranch
@@ -35,7 +35,7 @@ def assert_the_same(there: ub.DecoupledModel, here: ub.DecoupledModel) -> None:
 @every_branch
 def test_what_was_not_trained_comes_back_exactly(name: str) -> None:
     model = model_with(name).changed(input_names=("a", "b", "c"), output_names=("y", "z"))
-    module = ub.networks.module(model, dtype=torch.float64)
+    module = double(model)
     assert_the_same(ub.networks.model(module), model)
     assert_the_same(ub.networks.model(module.to(torch.float32)), model)
 
@@ -57,7 +57,7 @@ def train(module: Any, X: Array, F: Array, steps: int = 30) -> tuple[float, floa
 @pytest.mark.parametrize("name", [*FITTED, "sine", "tanh", "softplus", "cubic polynomial", "absolute value", "cube"])
 def test_training_lowers_a_loss_and_the_model_is_what_the_module_is(name: str) -> None:
     model = model_with(name)
-    X, module = points(model, 0.3), ub.networks.module(model, dtype=torch.float64)
+    X, module = points(model, 0.3), double(model)
     before, after = train(module, X, 1.02 * model(X) + 0.05)
     assert after < before
     trained = ub.networks.model(module)
@@ -74,7 +74,7 @@ def test_training_lowers_a_loss_and_the_model_is_what_the_module_is(name: str) -
 
 def test_only_what_is_trained_changes() -> None:
     model = mixed_model()
-    X, module = points(model, 0.3), ub.networks.module(model, trainable=("W1",), dtype=torch.float64)
+    X, module = points(model, 0.3), double(model, trainable=("W1",))
     train(module, X, 1.1 * model(X), steps=3)
     trained = ub.networks.model(module)
     assert not np.array_equal(trained.W1, model.W1)
@@ -83,7 +83,7 @@ def test_only_what_is_trained_changes() -> None:
 
 def test_splines_of_scipy_stay_as_they_are() -> None:
     model = model_with("spline 2 of SciPy")
-    module = ub.networks.module(model, dtype=torch.float64)
+    module = double(model)
     assert module.coefficients.shape == (0,)
     X = points(model, 0.3)
     before, after = train(module, X, 1.1 * model(X))
@@ -94,7 +94,7 @@ def test_splines_of_scipy_stay_as_they_are() -> None:
 def test_splines_stay_smooth_when_they_are_trained() -> None:
     branch = BRANCHES[repr(ub.BSpline(12))]
     model = ub.DecoupledModel([[1.0]], [[1.0]], [branch])
-    module = ub.networks.module(model, dtype=torch.float64)
+    module = double(model)
     X = points(model, 0.3)
     train(module, X, np.sin(3.0 * X))
     b = branch.knots[:, None]
@@ -118,7 +118,7 @@ def test_a_reach_that_its_shape_has_cut_is_held() -> None:
         held = np.array([one.reach for one in branch.continuations])
         cut += int(np.any((held > 0.0) & (held < branch.reach * (high - low))))
         model = ub.DecoupledModel([[1.0]], [[1.0]], [branch])
-        module = ub.networks.module(model, dtype=torch.float64)
+        module = double(model)
         with torch.no_grad():
             module.coefficients *= 1.0 + 0.1 * torch.rand(len(module.coefficients), dtype=torch.float64)
         X = points(model, 2.0)
@@ -132,7 +132,7 @@ def test_a_branch_that_its_basis_would_let_go_on_differently_has_none_any_more()
     for seed in range(8):
         branch = fitted(ub.BSpline(9), seed, 0.5)
         model = ub.DecoupledModel([[1.0]], [[1.0]], [branch])
-        module = ub.networks.module(model, dtype=torch.float64)
+        module = double(model)
         increasing = random_feasible(branch.placement, ub.Increasing(), np.random.default_rng(seed))
         with torch.no_grad():
             module.coefficients.copy_(torch.tensor(increasing))
@@ -145,7 +145,7 @@ def test_a_branch_that_its_basis_would_let_go_on_differently_has_none_any_more()
 
 def test_a_model_trained_in_single_precision() -> None:
     model = mixed_model()
-    module = ub.networks.module(model, dtype=torch.float64).to(torch.float32)
+    module = double(model).to(torch.float32)
     with torch.no_grad():
         module.W0[0] += 0.125
     trained = ub.networks.model(module)
@@ -156,7 +156,7 @@ def test_a_model_trained_in_single_precision() -> None:
 
 def test_a_trained_model_can_be_saved(tmp_path: Any) -> None:
     model = model_with(repr(ub.BSpline(12)))
-    module = ub.networks.module(model, dtype=torch.float64)
+    module = double(model)
     X = points(model)
     train(module, X, model(X) + 1.0, steps=5)
     ub.networks.model(module).save(tmp_path / "trained.npz")
@@ -164,7 +164,7 @@ def test_a_trained_model_can_be_saved(tmp_path: Any) -> None:
 
 
 def test_training_that_diverged_is_refused() -> None:
-    module = ub.networks.module(mixed_model(), dtype=torch.float64)
+    module = double(mixed_model())
     with torch.no_grad():
         module.coefficients[2] = torch.nan
     with pytest.raises(ub.UnbraidError, match="coefficients of the module has entries that are NaN or infinite"):

@@ -138,7 +138,7 @@ def test_a_part_must_give_one_row_a_sample() -> None:
         def forward(self, x: Any) -> Any:
             return x, x
 
-    with pytest.raises(ub.UnbraidError, match=r"must give a tensor with one row a sample, got a tuple"):
+    with pytest.raises(ub.UnbraidError, match=r"must give a tensor of real numbers with one row a sample, got a tuple"):
         layout_of(Pair(), drawn(5, 3))
     with pytest.raises(ub.UnbraidError, match=r"got one of shape \(12,\) for 4 samples"):
         layout_of(nn.Flatten(0), drawn(5, 3))

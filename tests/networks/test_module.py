@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import unbraid as ub
-from torch_models import BRANCHES, assert_near, every_branch, fitted, mixed_model, model_of, model_with, points
+from torch_models import BRANCHES, assert_near, double, every_branch, fitted, mixed_model, model_of, model_with, points
 from unbraid.kernels.arrays import Array
 from unbraid.networks.closed_forms import FUNCTIONS as IN_TORCH
 from unbraid.results.branch import Branch, FunctionBranch
@@ -36,7 +36,7 @@ def alone(branch: Branch) -> ub.DecoupledModel:
 @pytest.mark.parametrize("far", [0.0, 2.0])
 def test_every_kind_of_branch_has_its_values_and_jacobians(name: str, far: float) -> None:
     model = model_with(name)
-    X, module = points(model, far), ub.networks.module(model, dtype=torch.float64)
+    X, module = points(model, far), double(model)
     assert_near(values(module, X), model(X), 1e-14)
     J = torch.func.vmap(torch.func.jacrev(module))(torch.tensor(X))
     assert_near(J.detach().numpy(), model.jacobian(X), 1e-13)
@@ -46,7 +46,7 @@ def test_every_kind_of_branch_has_its_values_and_jacobians(name: str, far: float
 def test_single_precision_is_as_good_as_it_can_be(name: str) -> None:
     model = model_with(name)
     X = points(model, 0.5).astype(np.float32).astype(np.float64)
-    module = ub.networks.module(model, dtype=torch.float64).to(torch.float32)
+    module = double(model).to(torch.float32)
     found = values(module, X)
     assert found.dtype == np.float32
     assert_near(found, model(X), 1e-4 if "reciprocal" in name else 1e-5)  # which has a pole among the points
@@ -56,14 +56,14 @@ def test_single_precision_is_as_good_as_it_can_be(name: str) -> None:
 @every_branch
 def test_second_derivatives_are_those_of_the_branch(name: str) -> None:
     branch = BRANCHES[name]
-    module, u = ub.networks.module(alone(branch), dtype=torch.float64), points(alone(branch), 1.0)[:, 0]
+    module, u = double(alone(branch)), points(alone(branch), 1.0)[:, 0]
     second = torch.func.vmap(torch.func.hessian(lambda x: module(x)[0]))(torch.tensor(u[:, None]))
     assert_near(second.detach().numpy().ravel(), branch.derivative(u, 2), 1e-12)
 
 
 def test_branches_of_all_kinds_in_one_module() -> None:
     model = mixed_model()
-    X, module = points(model), ub.networks.module(model, dtype=torch.float64)
+    X, module = points(model), double(model)
     assert_near(values(module, X), model(X), 1e-14)
     x = torch.tensor(X, requires_grad=True)
     (gradient,) = torch.autograd.grad(module(x)[:, 1].sum(), x)
@@ -72,7 +72,7 @@ def test_branches_of_all_kinds_in_one_module() -> None:
 
 def test_inputs_may_have_any_leading_axes() -> None:
     model = mixed_model()
-    module, X = ub.networks.module(model, dtype=torch.float64), points(model)[:24]
+    module, X = double(model), points(model)[:24]
     expected = values(module, X)
     np.testing.assert_allclose(values(module, X.reshape(2, 3, 4, 3)), expected.reshape(2, 3, 4, 2), rtol=1e-13)
     np.testing.assert_allclose(values(module, X[0]), expected[0], rtol=1e-13)
@@ -86,36 +86,32 @@ def test_gradients_at_breaks_are_those_of_the_piece_that_begins_there(name: str)
     pieces = branch.polynomials()
     assert pieces is not None
     x = torch.tensor(pieces.breaks[:, None], requires_grad=True)
-    (slopes,) = torch.autograd.grad(ub.networks.module(alone(branch), dtype=torch.float64)(x).sum(), x)
+    (slopes,) = torch.autograd.grad(double(alone(branch))(x).sum(), x)
     np.testing.assert_allclose(slopes[:, 0].numpy(), branch.derivative(pieces.breaks), rtol=1e-12)
 
 
 def test_what_is_not_a_number_stays_none() -> None:
     for name in BRANCHES:
-        found = values(
-            ub.networks.module(model_with(name), dtype=torch.float64), np.array([[0.1, np.nan, 0.2], [0.1, 0.3, 0.2]])
-        )
+        found = values(double(model_with(name)), np.array([[0.1, np.nan, 0.2], [0.1, 0.3, 0.2]]))
         assert np.isnan(found[0]).all()
         assert not np.isnan(found[1]).any()
 
 
 def test_parameters_are_what_is_trainable_and_the_rest_are_buffers() -> None:
     everything = ["W0", "W1", "bias", "coefficients"]
-    module = ub.networks.module(mixed_model(), dtype=torch.float64)
+    module = double(mixed_model())
     assert [name for name, _ in module.named_parameters()] == everything
-    part = ub.networks.module(mixed_model(), trainable=("bias", "W1"), dtype=torch.float64)
+    part = double(mixed_model(), trainable=("bias", "W1"))
     assert [name for name, _ in part.named_parameters()] == ["W1", "bias"]
     assert list(module.state_dict()) == [*everything, "_extra_state"]
     assert sorted(part.state_dict()) == [*everything[:2], "_extra_state", *everything[2:]]
-    assert [
-        name for name, _ in ub.networks.module(mixed_model(), trainable=(), dtype=torch.float64).named_parameters()
-    ] == []
+    assert [name for name, _ in double(mixed_model(), trainable=()).named_parameters()] == []
     with pytest.raises(ub.UnbraidError, match="trainable must have some of W0, W1, bias, coefficients"):
         ub.networks.module(mixed_model(), trainable=("W0", "knots"))
 
 
 def changed_module(model: ub.DecoupledModel) -> Any:
-    module = ub.networks.module(model, dtype=torch.float64)
+    module = double(model)
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -127,12 +123,12 @@ def test_states_copies_and_pickles_are_the_same_module() -> None:
     model = mixed_model()
     X, module = points(model), changed_module(model)
     expected = values(module, X)
-    again = ub.networks.module(model, trainable=("W0",), dtype=torch.float64)
+    again = double(model, trainable=("W0",))
     again.load_state_dict(module.state_dict())
     saved = io.BytesIO()
     torch.save(module.state_dict(), saved)
     saved.seek(0)
-    read = ub.networks.module(model, dtype=torch.float64)
+    read = double(model)
     read.load_state_dict(torch.load(saved, weights_only=True))
     for other in (again, read, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
         np.testing.assert_array_equal(values(other, X), expected)
@@ -142,9 +138,9 @@ def test_states_copies_and_pickles_are_the_same_module() -> None:
 def test_a_state_brings_its_branches_along() -> None:
     """The same numbers mean another function where knots lie elsewhere."""
     one, other = (model_of([fitted(ub.BSpline(9), seed, 0.125)]) for seed in (0, 1))
-    module = ub.networks.module(other, dtype=torch.float64)
+    module = double(other)
     parameters = dict(module.named_parameters())
-    module.load_state_dict(ub.networks.module(one, dtype=torch.float64).state_dict())
+    module.load_state_dict(double(one).state_dict())
     assert_near(values(module, points(one)), one(points(one)), 1e-14)
     assert all(again is parameters[name] for name, again in module.named_parameters())
     np.testing.assert_array_equal(ub.networks.model(module)(points(one)), one(points(one)))
@@ -180,7 +176,7 @@ def test_it_is_a_layer_like_others() -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_torch_exports_it_to_onnx(dtype: Any, tmp_path: Path) -> None:
     model, path = model_of([*mixed_model().branches, BRANCHES["softplus"]]), tmp_path / "model.onnx"
-    module = ub.networks.module(model, dtype=torch.float64).to(dtype)
+    module = double(model).to(dtype)
     x = torch.tensor(points(model), dtype=dtype)
     shapes = ({0: torch.export.Dim("S")},)
     torch.onnx.export(module, (x[:3],), path, dynamo=True, dynamic_shapes=shapes, input_names=["X"], verbose=False)
@@ -193,7 +189,7 @@ def test_torch_exports_it_to_onnx(dtype: Any, tmp_path: Path) -> None:
 def test_wide_models_of_large_bases() -> None:
     model = model_of([fitted(ub.BSpline(80), seed) for seed in range(30)], m=20, n=4)
     X = np.random.default_rng(0).uniform(-0.3, 0.3, (100, 20))
-    assert_near(values(ub.networks.module(model, dtype=torch.float64), X), model(X), 1e-14)
+    assert_near(values(double(model), X), model(X), 1e-14)
 
 
 def test_every_elementary_function_is_there() -> None:
@@ -207,7 +203,7 @@ def test_every_elementary_function_is_there() -> None:
 
 def test_a_branch_that_is_any_function_is_refused() -> None:
     with pytest.raises(ub.UnbraidError, match=r"Branch 1, FunctionBranch\(sin u\), .* cannot be part of a module"):
-        ub.networks.module(alone(FunctionBranch(np.sin, np.cos, "sin u")), dtype=torch.float64)
+        double(alone(FunctionBranch(np.sin, np.cos, "sin u")))
 
 
 def test_anything_else_is_refused() -> None:
@@ -220,7 +216,7 @@ def test_anything_else_is_refused() -> None:
 def test_without_torch_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for use in (
-        lambda: ub.networks.module(mixed_model(), dtype=torch.float64),
+        lambda: double(mixed_model()),
         lambda: ub.networks.DecoupledModule,
         lambda: ub.networks.Compression,
     ):

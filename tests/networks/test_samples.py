@@ -201,6 +201,7 @@ def test_samples_come_in_the_type_of_the_network() -> None:
         (torch.randn(5, 3), "X has 5 samples, of which 1 are held out: too few, give some hundreds"),
         (torch.ones(20, 3, dtype=torch.int64), "Whole numbers are taken for indices: give floats if they are none"),
         ((X, np.array(["a"] * 100)), r"Labels must be numbers in one array or tensor, got an array of <U1 \(np.unique"),
+        ((X, [[1], [2, 3]]), "Labels must be numbers in one array or tensor, got a list"),
         ([((X, X), Y)], "Inputs must be numbers in one array or tensor, got a tuple"),
         (torch.full((20, 3), float("nan")), "is NaN or infinite for some samples"),
         (

@@ -257,13 +257,7 @@ class Problem(SampleArrays):
         >>> problem.S, str(caught[0].message)[:80]
         (49, '1 of 50 samples is left out, because f has no answer there: 17 (from 0). The fir')
         """
-        from unbraid.data.functions import (
-            SamplingSettings,
-            calling,
-            check_function,
-            describe_failures,
-            sample_function,
-        )
+        from unbraid.data.functions import SamplingSettings, calling, check_function, notes_on_calls, sample_function
 
         check_function("f", f)
         outputs = as_names("output_names", output_names, None, None)
@@ -277,8 +271,7 @@ class Problem(SampleArrays):
         inputs = as_names("input_names", input_names, X, points.shape[1])
         with calling(f, settings, cache, points.shape[1]) as (called, asked, kept):
             found = sample_function(called, points, asked, None if cache is None and not settings.thrifty else kept)
-        notes = [describe_failures(found.failures, len(points))] if found.failures else []
-        for note in [*notes, *kept.notes]:
+        for note in notes_on_calls(found.failures, len(points), kept):
             warnings.warn(note, stacklevel=2)
         return cls(found.X, found.F, found.J, input_names=inputs, output_names=outputs)
 

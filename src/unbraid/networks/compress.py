@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from unbraid.errors import SettingError, as_generator, check_number, check_whole, shown
+from unbraid.errors import SettingError, as_generator, check_callback, check_number, check_whole, shown
 from unbraid.networks.conversion import check_torch
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def compress(
     from unbraid.networks.compressing.part_fitting import PartFitting, Settings, default_basis
     from unbraid.networks.compressing.parts import check_apart, find_part
     from unbraid.networks.compressing.ranks import Asked, find_rank, notes_on_replacement
-    from unbraid.networks.compressing.refusals import check_modules, check_network
+    from unbraid.networks.compressing.refusals import check_network
     from unbraid.networks.compressing.result import Compression
     from unbraid.networks.compressing.samples import Remembered, as_pair
 
@@ -108,12 +108,9 @@ def compress(
             f"rank must be one for all parts, or one a part: there are {len(wanted)}, got {shown(rank)}."
         )
     check_settings(budget, tolerance, samples, outputs, coupling, starts)
-    if callback is not None and not callable(callback):
-        raise SettingError(f"callback must be a function of a sentence, or None, got {shown(callback)}.")
+    check_callback(callback, "a sentence")
     parts = [find_part(network, one) for one in wanted]
-    check_network(network)
-    for one in parts:
-        check_modules(one.of(network), one.name)
+    check_network(network, parts)
     asked = [Asked.of(one, budget, tolerance) for one in ranks]
     check_apart(parts)
     if len(parts) > 1 and as_pair(X) is None and isinstance(X, Iterable):

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import unbraid as ub
+from hard_modules import Keeps
 from plain_functions import some_left_out
 from unbraid.data.functions.torch_functions import TorchFunction
 from unbraid.kernels.arrays import Array
@@ -89,22 +90,10 @@ def test_a_network_is_left_as_it_was() -> None:
         np.testing.assert_allclose(F, net.eval()(torch.tensor(X, dtype=torch.float32)).numpy(), atol=1e-6)
 
 
-class Keeps(torch.nn.Module):  # type: ignore[misc]
-    """A module that keeps what it was given last, and counts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls, self.last = 0, None
-
-    def forward(self, x: Any) -> Any:
-        self.calls, self.last = self.calls + 1, x
-        return torch.tanh(x)
-
-
 def test_what_modules_keep_of_a_call_is_put_back_and_never_of_a_transform() -> None:
     kept = Keeps()
     ub.Problem.from_function(kept, X)
-    assert (kept.calls, kept.last) == (0, None)
+    assert (kept.calls, kept.last, int(kept.seen)) == (0, None, 0)
     ub.Problem.from_function(lambda x: kept(x), X)
     assert kept.calls
     copy.deepcopy(kept)
@@ -322,6 +311,16 @@ def test_failures_are_reported_with_their_point() -> None:
         return x**2
 
     some_left_out(strict, points, r"f raised ValueError \(zero\) at X\[5\]", derivatives="torch")
+
+
+def test_a_later_round_names_samples_by_their_numbers_among_all() -> None:
+    def f(x: Any) -> Any:  # whose slope is NaN at the edge of the box
+        edge = (x[..., :1] < 0.02).to(x)
+        return torch.sin(x.sum(-1, keepdim=True)) + 0.0 * (1.0 - edge + 0.0 * x[..., :1]).sqrt()
+
+    quick: dict[str, Any] = {"budget": 32, "starts": 1, "rng": 0, "basis": ub.Polynomial(2)}
+    [note] = ub.sample(f, [[0, 1]] * 2, 1, derivatives="auto", **quick).notes
+    assert "there: 20 (from 0). The first: The Jacobian of f gave nan at X[20] = " in note
 
 
 def test_the_complex_step_is_refused() -> None:

@@ -15,7 +15,7 @@ from unbraid.data.functions.sampling import (
     SamplingSettings,
     calling,
     check_function,
-    describe_failures,
+    notes_on_calls,
     sample_function,
 )
 
@@ -27,6 +27,6 @@ __all__ = [
     "SamplingSettings",
     "calling",
     "check_function",
-    "describe_failures",
+    "notes_on_calls",
     "sample_function",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unbraid.data.functions.forms import FailureError, Failures, Form, deed
+from unbraid.data.functions.forms import Failures, Form, deed
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 
@@ -37,16 +37,10 @@ class ComplexStep:
                 moved = points.astype(np.complex128)
                 moved[:, k] += 1j * step
                 columns.append(f(moved, rows).imag / step)
-        for said in found.values():
-            refuse_real(said.__cause__)
-        if found and self.f.failures is None:
-            raise FailureError(found)
-        if self.f.failures is not None:
-            self.f.failures.update(found)
+        for cause in (said.__cause__ for said in found.values()):
+            if isinstance(cause, TypeError | np.exceptions.ComplexWarning):  # nothing is wrong with the sample
+                raise DataError(
+                    f'f does not take complex numbers, it {deed(cause)}: use derivatives="differences".'
+                ) from cause
+        self.f.tell(found)
         return np.stack(columns, axis=-1)
-
-
-def refuse_real(cause: BaseException | None) -> None:
-    """Refuse a function that takes no complex numbers: nothing is wrong with the sample that it failed at."""
-    if isinstance(cause, TypeError | np.exceptions.ComplexWarning):
-        raise DataError(f'f does not take complex numbers, it {deed(cause)}: use derivatives="differences".') from cause

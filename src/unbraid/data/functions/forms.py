@@ -60,19 +60,20 @@ class Form:
             if at not in causes:
                 causes[at] = AnswerError(f"gave {values[at][~np.isfinite(values[at])][0]}")
             values[at] = np.nan
-        if causes:
-            self.tell(points, rows, beside, causes)
-        return values
-
-    def tell(self, points: Numbers, rows: IndexArray, beside: bool, causes: dict[int, Exception]) -> None:
-        """Enter samples without an answer into `failures`, or raise an error."""
-        failures: Failures = {} if self.failures is None else self.failures
+        found = Failures()
         for at, cause in sorted(causes.items()):
             said = DataError(f"{self.name} {deed(cause)} at {place(points[at], self.before + rows[at], beside)}")
             said.__cause__ = cause
-            failures.setdefault(int(rows[at]), said)
-        if self.failures is None:
-            raise FailureError(failures)
+            found.setdefault(int(rows[at]), said)
+        self.tell(found)
+        return values
+
+    def tell(self, found: Failures) -> None:
+        """Enter samples without an answer into `failures`, or raise an error."""
+        if self.failures is not None:
+            self.failures.update(found | self.failures)  # the first of a sample stays
+        elif found:
+            raise FailureError(found)
 
     def one_by_one(self, points: Numbers, part: slice, values: Numbers, causes: dict[int, Exception]) -> None:
         """Enter the values at some points, from a function of a point, and how it fails at others."""
@@ -122,7 +123,7 @@ class Form:
         return values
 
 
-def deed(error: Exception) -> str:
+def deed(error: BaseException) -> str:
     """What a function did instead of answering, in words."""
     if isinstance(error, AnswerError):
         return str(error)

@@ -7,16 +7,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from unbraid.errors import LONGEST_QUOTE, MissingDependencyError, SettingError, install_hint
-from unbraid.runtime.callers import call_known, make_known, pickled
+from unbraid.runtime.callers import GONE, call_known, make_known, pickled
 from unbraid.runtime.helpers import IDLE, Helper, Message, next_helper
 
 Function = Callable[[Any], Any]
@@ -87,13 +88,8 @@ class TimedFunction:
         rows = {row.tobytes() for row in np.atleast_2d(x)}
         if rows & self.slow:
             raise self.no_answer()
-        helper, late = self.idle.pop() if self.idle else self.new_helper(), threading.Event()
-
-        def end() -> None:
-            late.set()
-            helper.kill()
-
-        timer = threading.Timer(self.seconds, end)
+        helper, began = self.idle.pop() if self.idle else self.new_helper(), monotonic()
+        timer = threading.Timer(self.seconds, helper.kill)
         timer.start()
         try:
             answer = helper.ask(Message.of((call_known, (self.key, x), None)))
@@ -102,7 +98,8 @@ class TimedFunction:
             raise
         finally:
             timer.cancel()
-        if late.is_set() or not helper.there:
+        late = monotonic() - began >= self.seconds
+        if late or not helper.there:
             helper.end()
         else:
             self.idle.append(helper)
@@ -110,7 +107,7 @@ class TimedFunction:
             raise answer.value
         if answer.kind == "done":
             return answer.value
-        if late.is_set():
+        if late:
             self.slow |= rows if len(rows) == 1 else set()
             raise self.no_answer()
         raise AnswerError("ended its process" if answer.value is None else f"gave what cannot be sent ({answer.value})")
@@ -122,10 +119,10 @@ class TimedFunction:
     def new_helper(self) -> Helper:
         """A process that knows the function."""
         helper = next_helper()
-        answer = helper.ask(Message.of((make_known, (self.key, self.content), None))) if helper.wait() else None
-        if answer is None or answer.kind != "done":
+        answer = helper.ask(Message.of((make_known, (self.key, self.content), None))) if helper.wait() else GONE
+        if answer.kind != "done":
             helper.end()
-            raise self.refusal(str(answer.value if answer else "none began"))
+            raise self.refusal(str(answer.value or "none began"))
         return helper
 
     def refusal(self, why: str) -> SettingError:
@@ -140,20 +137,6 @@ class TimedFunction:
         """Keep the processes for others."""
         IDLE.extend(self.idle)
         self.idle.clear()
-
-
-@contextmanager
-def timed(name: str, f: Function, seconds: float | None) -> Iterator[Function]:
-    """The function itself, or with calls that end after so many seconds."""
-    if seconds is None:
-        yield f
-        return
-    if is_module(f):
-        raise SettingError(
-            "timeout= is for functions of NumPy arrays: networks are called in this process. Leave it out."
-        )
-    with closing(TimedFunction(name, f, seconds)) as function:
-        yield function
 
 
 def as_numbers(given: Any, x: Numbers) -> Numbers:

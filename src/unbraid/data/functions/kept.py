@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from time import perf_counter, thread_time
 from types import CodeType
 from typing import Any
@@ -39,8 +38,6 @@ TRIED = 3
 """Points in the batches that a function is tried with."""
 EXAMPLES = 64
 """Points that are kept where there is no file: there may be many, of thousands of inputs."""
-LONG = 1024
-"""Bytes of a point from which on a digest stands for it."""
 PLAIN_VALUES = int | float | str | bool | bytes | None
 RESOLUTION, BATCHED, COMPUTES, MARK = "resolution", "takes batches", "computes", "function"
 """Names of facts: the precision of answers, whether f takes batches, whether its calls compute in this process (or wait
@@ -273,10 +270,9 @@ def host_within(host: Host) -> Host:
     return host.host if isinstance(host, Remembering) else host
 
 
-def key_of(point: Numbers) -> bytes:
+def key_of(point: Numbers) -> str:
     """What tells a point from all others; zeros of both signs are the same."""
-    content = (point + 0.0).tobytes()
-    return content if len(content) < LONG else blake2b(content).digest()
+    return digest_bytes((point + 0.0).tobytes())
 
 
 def mark_of(f: Any) -> str:

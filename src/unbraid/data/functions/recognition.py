@@ -73,7 +73,7 @@ def form_of(
     What is in memory is not asked for again, so that it is not found out either whether f is random.
     """
     failures: dict[str, Exception] = {}
-    given: dict[str, list[str]] = {}
+    given: dict[str, dict[str, None]] = {}  # each once, in order
     for count in (PROBES, MOST_PROBES):
         probes = few(X, count)
         for host in hosts_for(f, probes, framework, memory):
@@ -89,8 +89,7 @@ def form_of(
                     if kept and isinstance(answers[0], Exception):
                         said = deed(answers[0])
                         failures.setdefault(said, answers[0])
-                        what = f"{'a point' if takes_points else 'a batch'} ({host.takes})"
-                        given.setdefault(said, []).extend([] if what in given.get(said, []) else [what])
+                        given.setdefault(said, {})[f"{'a point' if takes_points else 'a batch'} ({host.takes})"] = None
         if len(probes) == len(X):
             break
     m = X.shape[1]

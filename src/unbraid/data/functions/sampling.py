@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import nan
 from time import monotonic
@@ -17,12 +17,12 @@ from unbraid.data.functions.complex_step import ComplexStep
 from unbraid.data.functions.differences import by_differences
 from unbraid.data.functions.few_calls import ORDER, FewCalls, Side, calls_a_point
 from unbraid.data.functions.forms import FailureError, Failures, Form, deed, try_call
-from unbraid.data.functions.hosts import Function, Host, PlainFunction, imported, quiet, timed
+from unbraid.data.functions.hosts import Function, Host, PlainFunction, TimedFunction, imported, is_module, quiet
 from unbraid.data.functions.kept import Kept, Remembering, host_within, keeping, remember_rows
 from unbraid.data.functions.recognition import WRONG_KIND, few, form_of, form_of_batches
 from unbraid.data.functions.scales import binary_spreads
 from unbraid.errors import DataError, SettingError, check_callback, check_number, check_whole, shown
-from unbraid.kernels.arrays import EPS, Array, IndexArray, Shape
+from unbraid.kernels.arrays import EPS, Array, IndexArray
 from unbraid.runtime.callers import elsewhere
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback, Progress
@@ -97,14 +97,7 @@ class SamplingSettings:
         check_whole("jobs", self.jobs, 1)
         if self.timeout is not None:
             check_number("timeout", self.timeout, SHORTEST)
-            if self.derivatives in ("torch", "jax"):
-                raise SettingError("timeout= is for functions of NumPy arrays: leave it out with a framework.")
         check_callback(self.callback)
-
-    def check_outputs(self, shape: Shape) -> None:
-        """Refuse names that are not as many as outputs, before the calls of samples."""
-        if self.outputs is not None and shape != (self.outputs,):
-            raise DataError(f"output_names must be {shape[0]} names, one an output of f, got {self.outputs}.")
 
     @property
     def thrifty(self) -> bool:
@@ -134,10 +127,17 @@ def sample_function(f: Function, X: Array, settings: SamplingSettings, kept: Kep
 
     def sample_with(framework: str | None) -> Answers:
         form, host = recognised(f, X, framework, kept)
-        settings.check_outputs(form.shape)
+        if settings.outputs not in (None, form.shape[0]):  # before the calls of samples
+            raise DataError(f"output_names must be {form.shape[0]} names, one an output of f, got {settings.outputs}.")
         with callers(form, host, X, settings.jobs, kept) as calling:
-            sample = sample_thriftily if settings.thrifty else sample_thoroughly
-            return sample(replace(calling, failures={}, before=settings.before), host, X, settings, kept)
+            lenient = replace(calling, failures=Failures(), before=settings.before)
+            if settings.thrifty:
+                F, J = sample_thriftily(lenient, X, settings, kept)
+            else:
+                F, J = sample_thoroughly(lenient, host, X, settings)
+        failures = lenient.failures or {}
+        good = without(len(X), failures)
+        return Answers(X[good], F[good], None if J is None else J[good], failures)
 
     if settings.thrifty and settings.callback is not None:  # before the first call
         settings.callback(Progress("calls", 0, len(X) * calls_a_point(settings.side, X.shape[1])))
@@ -175,15 +175,18 @@ def calling(
     f: Function, settings: SamplingSettings, cache: StrPath | None, m: int
 ) -> Iterator[tuple[Function, SamplingSettings, Kept]]:
     """The function and its settings as they are called, in time where there is a timeout, and what is kept of calls."""
-    jacobian = settings.jacobian
-    own = nullcontext() if jacobian is None else timed("jacobian", jacobian, settings.timeout)
-    with (
-        np.errstate(all="ignore"),
-        timed("f", f, settings.timeout) as called,
-        own as slopes,
-        keeping(called, cache, m) as kept,
-    ):
-        yield called, replace(settings, jacobian=slopes), kept
+    functions = {name: one for name, one in (("f", f), ("jacobian", settings.jacobian)) if one is not None}
+    with ExitStack() as stack, np.errstate(all="ignore"):
+        if settings.timeout is not None:
+            if settings.derivatives in ("torch", "jax") or any(map(is_module, functions.values())):
+                raise SettingError(
+                    "timeout= is for functions of NumPy arrays, which other processes can call: leave it out for "
+                    "networks, and with a framework."
+                )
+            for name, one in functions.items():
+                functions[name] = stack.enter_context(closing(TimedFunction(name, one, settings.timeout)))
+        kept = stack.enter_context(keeping(functions["f"], cache, m))
+        yield functions["f"], replace(settings, jacobian=functions.get("jacobian")), kept
 
 
 @contextmanager
@@ -211,54 +214,41 @@ def callers(form: Form, host: Host, X: Array, jobs: int, kept: Kept | None) -> I
         yield replace(form, call=replace(form.call, instead=sent)) if same else form
 
 
-def sample_thriftily(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
+def sample_thriftily(form: Form, X: Array, settings: SamplingSettings, kept: Kept | None) -> tuple[Array, Array | None]:
     """Values, and Jacobians by forward or central differences: calls are counted, and of each is told."""
     total = len(X) * calls_a_point(settings.side, X.shape[1])
     counting = replace(form, told=Counter(settings.callback, total, kept).count)
     chunk = settings.chunk or CHUNK_OF_CALLS
     F, J = counting.in_chunks(X, np.arange(len(X)), chunk), None
     if settings.side is not None:
-        some, values = with_stand_ins(X, F, failures_of(form))
+        some, values = with_stand_ins(X, F, form)
         J = FewCalls.at(some, values, counting, settings.side, settings.step)(some, values, chunk)
-    return answered(X, F, J, failures_of(form))
+    return F, J
 
 
-def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings, kept: Kept | None) -> Answers:
+def sample_thoroughly(form: Form, host: Host, X: Array, settings: SamplingSettings) -> tuple[Array, Array]:
     """Values, and Jacobians that are held against other ones, or by differences whose steps are tried out."""
     if settings.jacobian is None and settings.derivatives not in ("differences", "complex-step"):
         check_differentiable(form, host, X)
     F = sample_in_chunks("values", form, X, form.shape, settings.chunk, settings.callback)
-    failures, slopes = failures_of(form), None
+    slopes = None
     while slopes is None:
-        some, values = with_stand_ins(X, F, failures)
+        some, values = with_stand_ins(X, F, form)
         try:
             slopes = jacobians_of(form, host, some, values, settings)
         except FailureError as error:  # beside a sample at which steps are tried out, or Jacobians compared
             for row, said in error.failures.items():
-                alike = np.flatnonzero((some == some[row]).all(axis=1))
-                failures.update({int(at): failures.get(int(at), said) for at in alike})
-    J = sample_in_chunks("Jacobians", slopes, some, (*form.shape, X.shape[1]), settings.chunk, settings.callback)
-    return answered(X, F, J, failures)
+                form.tell(dict.fromkeys(np.flatnonzero((some == some[row]).all(axis=1)).tolist(), said))
+    shape = (*form.shape, X.shape[1])
+    return F, sample_in_chunks("Jacobians", slopes, some, shape, settings.chunk, settings.callback)
 
 
-def failures_of(form: Form) -> Failures:
-    """Where a form that does not raise has failed so far."""
-    assert form.failures is not None
-    return form.failures
-
-
-def with_stand_ins(X: Array, F: Array, failures: Failures) -> tuple[Array, Array]:
+def with_stand_ins(X: Array, F: Array, form: Form) -> tuple[Array, Array]:
     """Points and values in which others stand in for those where f failed, so that samples keep their numbers."""
-    bad, good = sorted(failures), without(len(X), failures)
-    X, F, others = X.copy(), F.copy(), np.resize(good, len(bad))
-    X[bad], F[bad] = X[others], F[others]
-    return X, F
-
-
-def answered(X: Array, F: Array, J: Array | None, failures: Failures) -> Answers:
-    """The samples at which f has an answer."""
-    good = without(len(X), failures)
-    return Answers(X[good], F[good], None if J is None else J[good], failures)
+    failures = form.failures or {}
+    numbers = np.arange(len(X))
+    numbers[sorted(failures)] = np.resize(without(len(X), failures), len(failures))
+    return X[numbers], F[numbers]
 
 
 def without(count: int, failures: Failures) -> IndexArray:
@@ -270,14 +260,17 @@ def without(count: int, failures: Failures) -> IndexArray:
     return np.setdiff1d(np.arange(count), list(failures))
 
 
-def describe_failures(failures: Failures, count: int) -> str:
-    """The sentence that tells which of so many samples are left out, and what the function did at the first."""
+def notes_on_calls(failures: Failures, count: int, kept: Kept) -> tuple[str, ...]:
+    """What to say of the calls at so many samples: which are left out, and why the first is; what was not kept."""
+    if not failures:
+        return tuple(kept.notes)
     which = name_list(map(str, sorted(failures)), len(failures))
     verb = "is" if len(failures) == 1 else "are"
-    return (
+    left_out = (
         f"{len(failures)} of {counted(count, 'sample')} {verb} left out, because f has no answer there: {which} "
         f"(from 0). The first: {failures[min(failures)]}"
     )
+    return left_out, *kept.notes
 
 
 class Counter:
@@ -313,9 +306,10 @@ def check_function(name: str, given: object) -> None:
 
 def differentiable(name: str, host: Host, X: Array) -> tuple[Form, Form]:
     """A function of batches and its Jacobian by its framework: checked at a few samples as `from_function` does."""
-    form = form_of_batches(name, host, X)
+    form, exact = form_of_batches(name, host, X), host.jacobians(True)
+    assert exact is not None
     check_differentiable(form, host, X)
-    return form, exact_slopes(form, host, X, form(X, np.arange(len(X))))
+    return form, exact_slopes(form, exact, X, form(X, np.arange(len(X))))
 
 
 def check_differentiable(f: Form, host: Host, X: Array) -> None:
@@ -376,14 +370,13 @@ def jacobians_of(f: Form, host: Host, X: Array, F: Array, settings: SamplingSett
         return replace(imaginary, f=lenient)
     if exact is None or derivatives == "differences":
         return replace(by_differences(f, X, F), f=lenient)
-    return replace(exact_slopes(f, host, X, F), failures=lenient.failures)
+    return replace(exact_slopes(f, exact, X, F), failures=lenient.failures)
 
 
-def exact_slopes(f: Form, host: Host, X: Array, F: Array) -> Form:
+def exact_slopes(f: Form, exact: Function, X: Array, F: Array) -> Form:
     """The Jacobian of f by its framework; refused where it does not fit the values."""
-    exact = host.jacobians(f.batched)
-    assert exact is not None
-    by_framework = Form(f"The Jacobian of {f.name}", exact, True, (*f.shape, X.shape[1]))
-    name = "The Jacobian that was found by automatic differentiation"
-    check_agreement(ClaimedJacobian(name, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
+    name, shape = f"The Jacobian of {f.name}", (*f.shape, X.shape[1])
+    by_framework = replace(f, name=name, call=exact, batched=True, shape=shape)
+    claimed = "The Jacobian that was found by automatic differentiation"
+    check_agreement(ClaimedJacobian(claimed, by_framework, EXACT_TOLERANCE, CUT_OFF), f, X, F)
     return by_framework

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +115,11 @@ def evaluation_mode(f: Function) -> Iterator[None]:
     if network is None:
         yield
         return
-    before, mode = [(part, part.training, dict(vars(part))) for part in network.modules()], network.training
+    before = [
+        (part, part.training, {name: copy(own) if name == "_buffers" else own for name, own in vars(part).items()})
+        for part in network.modules()
+    ]
+    mode = network.training
     switched = any(training for _, training, _ in before)
     if switched:
         network.eval()

@@ -18,7 +18,16 @@ from unbraid.errors import DataError, SettingError, UnbraidError, shown
 from unbraid.networks.compressing.measures import divergence
 from unbraid.networks.compressing.parts import device_and_type
 from unbraid.networks.compressing.refusals import run
-from unbraid.networks.compressing.samples import BATCH, Examples, as_batch, as_pair, check_classes, placed, read
+from unbraid.networks.compressing.samples import (
+    BATCH,
+    Examples,
+    as_batch,
+    as_batches,
+    as_pair,
+    check_classes,
+    placed,
+    read,
+)
 from unbraid.networks.decoupled_module import DecoupledModule
 from unbraid.results.branch import FittedBranch
 
@@ -47,24 +56,22 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
     """Data for training: arrays and data sets are split, of other loaders `otherwise` is held out."""
     pair = as_pair(data)
     if pair is not None:
-        X, y = pair
-        order = torch.as_tensor(rng.permutation(len(X)))
-        count = min(MOST_HELD, max(1, int(HELD_OUT * len(X)))) if held_out is None else 0
-        held = [Examples(X[some], None if y is None else y[some]) for some in order[:count].split(BATCH)]
+        order = torch.as_tensor(rng.permutation(len(pair.x)))
+        count = min(MOST_HELD, max(1, int(HELD_OUT * len(order)))) if held_out is None else 0
+        held = [pair.some(some) for some in order[:count].split(BATCH)]
         rest = order[count:]
 
         def shuffled() -> Iterator[Examples]:
             for some in rest[torch.as_tensor(rng.permutation(len(rest)))].split(STEP):
-                if len(some) == 1 < len(rest):  # of which batch norm makes nothing
-                    continue
-                yield Examples(X[some], None if y is None else y[some])
+                if len(some) > 1 or len(rest) == 1:  # of one batch norm makes nothing
+                    yield pair.some(some)
 
-        return Data(shuffled, held if held_out is None else list(as_batches(held_out)))
+        return Data(shuffled, held if held_out is None else list(as_batches("held_out", held_out)))
     if not isinstance(data, Iterable):
         raise DataError(f"Training needs arrays (X, y), or a loader of batches, got {shown(data)}.")
     loader: Any = data
     if held_out is not None:
-        return Data(lambda: read(loader), list(as_batches(held_out)))
+        return Data(lambda: read(loader), list(as_batches("held_out", held_out)))
     if isinstance(loader, torch.utils.data.DataLoader) and draws_evenly(loader):
         size = len(loader.dataset)
         count = min(MOST_HELD, max(1, int(HELD_OUT * size)))
@@ -78,7 +85,7 @@ def prepare(data: object, held_out: object, rng: np.random.Generator, otherwise:
         alone = len(kept) % own["batch_size"] == 1 < len(kept)  # of a last one batch norm makes nothing
         last = {"drop_last": loader.drop_last or alone}
         training = torch.utils.data.DataLoader(kept, shuffle=True, generator=generator, **own, **last)
-        return Data(lambda: read(training), list(as_batches(torch.utils.data.DataLoader(held, **own))))
+        return Data(lambda: read(training), list(as_batches("data", torch.utils.data.DataLoader(held, **own))))
     if otherwise is None:
         raise DataError("Nothing is held out of this loader, for compress was given activations: give held_out=(X, y).")
     return Data(lambda: read(loader), [otherwise])
@@ -88,18 +95,6 @@ def draws_evenly(loader: Any) -> bool:
     """Whether a loader goes through a data set that has a length, in its order or at random, with no sampler else."""
     kinds = (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler)
     return hasattr(loader.dataset, "__len__") and isinstance(getattr(loader, "sampler", None), kinds)
-
-
-def as_batches(data: object) -> Iterator[Examples]:
-    """Batches of arrays, or of a loader."""
-    pair = as_pair(data)
-    if pair is not None:
-        X, y = pair
-        yield from (Examples(X[some], None if y is None else y[some]) for some in torch.arange(len(X)).split(BATCH))
-    elif isinstance(data, Iterable):
-        yield from map(as_batch, read(data))
-    else:
-        raise DataError(f"held_out must be arrays (X, y), or a loader of batches, got {shown(data)}.")
 
 
 @dataclass(frozen=True)
@@ -285,8 +280,7 @@ def leave_out(batch: Examples, known: set[bytes]) -> Examples:
     kept = [k for k, row in enumerate(as_rows(batch.x)) if bytes(row) not in known]
     if len(kept) == len(batch.x):
         return batch
-    kept = kept if len(kept) > 1 else []
-    return Examples(batch.x[kept], None if batch.y is None else batch.y[kept])
+    return batch.some(kept if len(kept) > 1 else [])
 
 
 def check_loss(loss: object) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unbraid.errors import SettingError
-from unbraid.networks.compressing.refusals import run
+from unbraid.networks.compressing.refusals import check_output, run
 
 Places = Literal["vectors", "pixels", "tokens"]
 
@@ -96,16 +96,7 @@ class OfMaps(torch.nn.Module):  # type: ignore[misc]
 def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
     """How samples lie in what a part is given and gives, found out by calling it."""
     few = entered[:4]
-    left = run(function, few)
-    if (
-        not isinstance(left, torch.Tensor)
-        or left.ndim < 2
-        or len(left) != len(few)
-        or not left.numel()
-        or left.is_sparse
-    ):
-        got = f"one of shape {tuple(left.shape)}" if isinstance(left, torch.Tensor) else f"a {type(left).__name__}"
-        raise SettingError(f"The part must give a tensor with one row a sample, got {got} for {len(few)} samples.")
+    left = check_output("The part", run(function, few), len(few), axes=2)
     types = {str(one.dtype).removeprefix("torch.") for one in (few, left)}
     if len(types) > 1 or not few.is_floating_point():
         raise SettingError(
@@ -126,7 +117,7 @@ def layout_of(function: torch.nn.Module, entered: torch.Tensor) -> Layout:
 def works_place_by_place(function: torch.nn.Module, layout: Layout, few: torch.Tensor, left: torch.Tensor) -> bool:
     """Whether a part gives the same when every place of a map is given by itself."""
     try:
-        alone = OfMaps(OfSamples(function, layout), layout)(few.clone())
+        alone = layout.through(OfSamples(function, layout), few.clone())
     except Exception:
         return False
     close = 1e-4 * float(left.abs().max())

@@ -71,7 +71,7 @@ def divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 def outputs_of(network: torch.nn.Module, X: torch.Tensor, batch: int = 512) -> torch.Tensor:
     """The outputs of a network, as it is used after training."""
     with evaluation_mode(network), torch.no_grad():
-        return torch.cat([check_output(run(network, some), len(some)) for some in X.split(batch)])
+        return torch.cat([check_output("The network", run(network, some), len(some)) for some in X.split(batch)])
 
 
 def multiplications(network: torch.nn.Module, X: torch.Tensor) -> int:

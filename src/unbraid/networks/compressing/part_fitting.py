@@ -98,14 +98,12 @@ class PartFitting:
 
     Attributes
     ----------
-    name
-        Of the part.
+    part
+        Which it is.
     activations, order
         What the part is given, and the order in which samples are taken.
     function, values, slopes
         The part as a function of samples, with its values and Jacobians.
-    stands_for
-        The modules of a `Sequential` that the part is made of.
     comparison
         With the network in which the part is replaced.
     wanted
@@ -118,11 +116,10 @@ class PartFitting:
         The latest problem, by its number of samples: it is fitted with several λ and ranks.
     """
 
-    name: str
+    part: Part
     activations: Activations
     order: IndexArray
     function: OfSamples
-    stands_for: tuple[str, ...]
     values: Form
     slopes: Form
     comparison: Comparison
@@ -146,11 +143,10 @@ class PartFitting:
         check_comparison(comparison, OfMaps(function, activations.layout))
         other = activations.given == "inputs" and network is not original
         return cls(
-            name=part.name,
+            part=part,
             activations=activations,
             order=order,
             function=function,
-            stands_for=part.children,
             values=values,
             slopes=slopes,
             comparison=comparison,
@@ -205,7 +201,7 @@ class PartFitting:
         judged = self.comparison.agreement(network, self.wanted)
         found = Replacement(
             self.activations.X[self.order[:samples]],
-            replace(fit, notes=(*fit.notes, directions_of(self.name))),
+            replace(fit, notes=(*fit.notes, directions_of(self.part.name))),
             coordinates,
             judged,
             coupling,
@@ -223,7 +219,7 @@ class PartFitting:
 
     def module(self, model: DecoupledModel) -> DecoupledModule:
         """A model as a module in place of the part, of its type and on its device."""
-        made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.stands_for)
+        made = DecoupledModule(model, TRAINABLE, self.activations.layout, self.part.children)
         made.to(device=self.activations.device, dtype=self.activations.dtype)
         return made
 
@@ -266,24 +262,21 @@ def check_comparison(comparison: Comparison, alike: torch.nn.Module) -> None:
 
     `alike` does what the part does, and is another module: a network may look into the part, or hand it more.
     """
-    x, wanted = comparison.inputs, comparison.wanted
+    x, wanted, cause = comparison.inputs, comparison.wanted, None
     if not wanted.isfinite().all():
         raise DataError("What the network gives is NaN or infinite for some inputs: look at them, and at its weights.")
     try:
         found = outputs_of(comparison.replaced(alike), x[:4])
     except DataError as error:
-        cause = error.__cause__
-        assert isinstance(cause, Exception)
-        raise SettingError(
-            f"The network does not run with another module in place of the part: it {deed(cause)}. Give a module "
-            "around the part."
-        ) from error
-    size = float(wanted.abs().max())
-    if not torch.allclose(found, wanted[:4], rtol=SAME, atol=SAME * size):
-        raise SettingError(
-            "The network gives other outputs with a module in place of the part that gives the same: it hands the part "
-            "more than one tensor, or looks into it. Give a module around the part."
-        )
+        did, cause = deed(error.__cause__ or error), error
+    else:
+        if torch.allclose(found, wanted[:4], rtol=SAME, atol=SAME * float(wanted.abs().max())):
+            return
+        did = "gave other outputs"
+    raise SettingError(
+        f"The network does not run with another module in place of the part: with one that gives the same, it {did}. "
+        "It hands the part more than one tensor, or looks into it: give a module around the part."
+    ) from cause
 
 
 def directions_of(part: str) -> str:

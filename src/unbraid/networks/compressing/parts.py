@@ -84,8 +84,8 @@ def restored(network: object, state: object) -> torch.nn.Module:
     try:
         for path in paths:
             module = from_extra_state(state[f"{path}_extra_state"]).to(state[f"{path}W0"].dtype)
-            *owners, child, _ = ["", *path.split(".")]
-            part = Part(path, ".".join(filter(None, owners)), module.stands_for or tuple(filter(None, [child])))
+            owner, _, child = path[:-1].rpartition(".")
+            part = Part(path, owner, module.stands_for or ((child,) if child else ()))
             part.of(result)
             result = part.replaced(result, module)
         result.load_state_dict(state)

@@ -52,11 +52,10 @@ def numbers_of(fitting: PartFitting, rank: int) -> int:
     return rank * (layout.m + layout.n + fitting.settings.basis.size) + layout.n
 
 
-def most_known(fitting: PartFitting, samples: int) -> tuple[int, int]:
-    """How many numbers so many samples tell of, and the largest rank that has no more of them."""
-    layout = fitting.activations.layout
-    known, fixed = samples * layout.n * (1 + layout.m), numbers_of(fitting, 0)
-    return known, max(1, (known - fixed) // (numbers_of(fitting, 1) - fixed))
+def rank_of(fitting: PartFitting, numbers: float) -> int:
+    """The largest rank with at most so many numbers."""
+    fixed = numbers_of(fitting, 0)
+    return int((numbers - fixed) // (numbers_of(fitting, 1) - fixed))
 
 
 def find_rank(
@@ -64,7 +63,8 @@ def find_rank(
 ) -> tuple[Replacement, list[Step]]:
     """The replacement that was asked for, and the ranks that were tried on the way."""
     first = min(samples or FIRST_SAMPLES, len(fitting.order))
-    known, most = most_known(fitting, first)
+    known = first * fitting.activations.layout.n * (1 + fitting.activations.layout.m)
+    most = max(1, rank_of(fitting, known))
     if asked.rank is not None and asked.rank > most:
         raise SettingError(
             f"rank={asked.rank} has {numbers_of(fitting, asked.rank):,} unknown numbers, and {first} samples tell of "
@@ -75,7 +75,7 @@ def find_rank(
     def tried(found: Replacement) -> Replacement:
         rank = found.fit.model.rank
         steps[:] = [one for one in steps if one.rank != rank]
-        steps.append(Step(fitting.name, rank, numbers_of(fitting, rank), found.samples, found.agreement))
+        steps.append(Step(fitting.part.name, rank, numbers_of(fitting, rank), found.samples, found.agreement))
         return found
 
     def fit(rank: int, weight: float | None) -> Replacement:
@@ -99,7 +99,7 @@ def find_rank(
 def notes_on_replacement(fitting: PartFitting, asked: Asked, found: Replacement) -> list[str]:
     """What should be known of a replacement that its figures do not say."""
     notes = []
-    part = f"part {fitting.name!r}" if fitting.name else "the network"
+    part = f"part {fitting.part.name!r}" if fitting.part.name else "the network"
     after, before = numbers_of(fitting, found.fit.model.rank), count_numbers(fitting.function)
     if after >= before:
         notes.append(
@@ -126,14 +126,11 @@ def rank_within(fitting: PartFitting, budget: float | None) -> int:
     """The largest rank whose replacement has at most a share of the part's numbers."""
     assert budget is not None
     most = budget * count_numbers(fitting.function)
-    each, fixed = numbers_of(fitting, 1) - numbers_of(fitting, 0), numbers_of(fitting, 0)
-    rank = int((most - fixed) // each)
+    rank, one = rank_of(fitting, most), numbers_of(fitting, 1)
     if rank < 1:
-        least = math.ceil(100 * (each + fixed) / max(count_numbers(fitting.function), 1)) / 100
+        least = math.ceil(100 * one / max(count_numbers(fitting.function), 1)) / 100
         advice = f"raise it to {least:g} or more, or choose a larger part" if least < 1.0 else "choose a larger part"
-        raise SettingError(
-            f"budget={budget:g} leaves {most:,.0f} numbers, and one branch takes {each + fixed:,}: {advice}."
-        )
+        raise SettingError(f"budget={budget:g} leaves {most:,.0f} numbers, and one branch takes {one:,}: {advice}.")
     return rank
 
 
@@ -145,8 +142,7 @@ def fewest_branches(
     highest: int,
 ) -> Replacement:
     """The replacement of the smallest rank that loses at most the tolerance; if none does, the one that loses least."""
-    fixed = numbers_of(fitting, 0)
-    most = max(1, min(highest, (count_numbers(fitting.function) - fixed) // (numbers_of(fitting, 1) - fixed)))
+    most = max(1, min(highest, rank_of(fitting, count_numbers(fitting.function))))
     found: dict[int, Replacement] = {}
 
     def at(rank: int) -> Replacement:

@@ -16,6 +16,7 @@ from unbraid.errors import (
     MissingDependencyError,
     SettingError,
     as_generator,
+    check_callback,
     check_number,
     check_whole,
     install_hint,
@@ -233,8 +234,7 @@ class Compression:
         check_whole("epochs", epochs, 1)
         if patience is not None:
             check_whole("patience", patience, 0)
-        if callback is not None and not callable(callback):
-            raise SettingError(f"callback must be a function of an epoch and its loss, or None, got {shown(callback)}.")
+        check_callback(callback, "an epoch and its loss")
         check_number("rate", rate, 0.0)
         own = Examples(self.comparison.inputs, self.comparison.labels) if self._runs_whole else None
         ready = prepare(data, held_out, as_generator(rng), own)

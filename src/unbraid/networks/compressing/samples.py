@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -42,6 +42,18 @@ class Examples(NamedTuple):
 
     x: torch.Tensor
     y: torch.Tensor | None
+
+    @classmethod
+    def of(cls, x: Any, y: Any) -> Self:
+        """What was given, as tensors; refused where there is not one label a sample."""
+        x, y = as_tensor(x, "Inputs"), None if y is None else as_labels(y)
+        if y is not None and len(y) != len(x):
+            raise DataError(f"X and y must have one row a sample each, got {len(x)} and {len(y)}.")
+        return cls(x, y)
+
+    def some(self, which: Any) -> Self:
+        """Those with these numbers."""
+        return type(self)(self.x[which], None if self.y is None else self.y[which])
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,12 @@ def as_labels(y: Any) -> torch.Tensor:
 def as_tensor(given: Any, what: str, cure: str = "") -> torch.Tensor:
     """A tensor of what was given, or an error that says what it is."""
     try:
+        if not isinstance(given, torch.Tensor):
+            given = np.asarray(given)
+            wide = given.dtype.kind == "f" and given.dtype.itemsize > 8  # which torch does not have
+            given = np.ascontiguousarray(given, np.float64 if wide else given.dtype.newbyteorder("="))
         with quiet():  # of arrays that may not be written to, which nobody does
-            tensor = torch.as_tensor(native(given))
+            tensor = torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError):
         kind = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
         raise DataError(f"{what} must be numbers in one array or tensor, got {kind}{cure}.") from None
@@ -96,15 +112,6 @@ def as_tensor(given: Any, what: str, cure: str = "") -> torch.Tensor:
         kind = "on the meta device" if tensor.is_meta else f"of {tensor.layout} and shape {tuple(tensor.shape)}"
         raise DataError(f"{what} must be dense numbers in one array or tensor, a row a sample, got one {kind}{cure}.")
     return tensor.detach()
-
-
-def native(given: Any) -> Any:
-    """An array in a type that torch has; all else as it is."""
-    if not isinstance(given, np.ndarray):
-        return given
-    if given.dtype.kind == "f" and given.dtype.itemsize > 8:
-        return given.astype(np.float64)
-    return np.ascontiguousarray(given.astype(given.dtype.newbyteorder("="), copy=False))
 
 
 def joined(several: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -200,7 +207,7 @@ def inputs_in(data: object, batch: int) -> int:
     """About how many inputs there are; as if there were many, where nobody knows."""
     pair = as_pair(data)
     if pair is not None:
-        return len(pair[0])
+        return len(pair.x)
     with suppress(TypeError):  # some loaders have a length in name only
         return len(data) * batch  # type: ignore[arg-type]
     return MANY_INPUTS
@@ -216,22 +223,21 @@ def some_places(rows: torch.Tensor, inputs: int, places: int, rng: np.random.Gen
 
 
 def batches_of(data: object, network: torch.nn.Module, rng: np.random.Generator) -> Iterator[Examples]:
-    """Batches on the device and of the type of a network, from arrays in a random order, or from a loader as it gives.
-
-    Arrays and tensors are X, or (X, y); batches of a loader are x, or (x, y).
-    """
+    """Batches on the device and of the type of a network, of arrays in a random order, or of a loader as it gives."""
     where = device_and_type(network)
+    return (placed(one, *where) for one in as_batches("X", data, rng))
+
+
+def as_batches(name: str, data: object, rng: np.random.Generator | None = None) -> Iterator[Examples]:
+    """Batches of arrays X, or (X, y), in a random order where `rng` is given; or those x, or (x, y), of a loader."""
     pair = as_pair(data)
     if pair is not None:
-        X, y = pair
-        order = torch.as_tensor(rng.permutation(len(X)))
-        for some in order.split(BATCH):
-            yield placed(Examples(X[some], None if y is None else y[some]), *where)
-        return
-    if not isinstance(data, Iterable) or isinstance(data, str):
-        raise DataError(f"X must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
-    for batch in read(data):
-        yield placed(as_batch(batch), *where)
+        order = np.arange(len(pair.x)) if rng is None else rng.permutation(len(pair.x))
+        yield from map(pair.some, torch.as_tensor(order).split(BATCH))
+    elif isinstance(data, Iterable) and not isinstance(data, str):
+        yield from map(as_batch, read(data))
+    else:
+        raise DataError(f"{name} must be an array, a tensor, (X, y), or a loader of batches, got {shown(data)}.")
 
 
 def read(loader: Iterable[Any]) -> Iterator[Any]:
@@ -255,10 +261,7 @@ def as_batch(given: Any) -> Examples:
             f"Inputs must be numbers in one array or tensor, got a {type(x).__name__}: give np.array(X) for lists of "
             "numbers, and batches x or (x, y) as arrays or tensors."
         )
-    x, y = as_tensor(x, "Inputs"), None if y is None else as_labels(y)
-    if y is not None and len(y) != len(x):
-        raise DataError(f"A batch must have one label a sample, got {len(x)} samples and {len(y)} labels.")
-    return Examples(x, y)
+    return Examples.of(x, y)
 
 
 def placed(batch: Examples, device: Any, dtype: Any) -> Examples:
@@ -267,15 +270,10 @@ def placed(batch: Examples, device: Any, dtype: Any) -> Examples:
     return Examples(x.to(device=device, dtype=dtype if x.is_floating_point() else x.dtype), batch.y)
 
 
-def as_pair(data: object) -> tuple[Any, Any] | None:
-    """Data that are all there as tensors X, and y or None; None where they come in batches."""
+def as_pair(data: object) -> Examples | None:
+    """Data that are all there, (X, y) or X; None where they come in batches."""
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    if not isinstance(X, np.ndarray | torch.Tensor):
-        return None
-    X, y = as_tensor(X, "Inputs"), None if y is None else as_labels(y if isinstance(y, torch.Tensor) else np.asarray(y))
-    if y is not None and len(y) != len(X):
-        raise DataError(f"X and y must have one row a sample each, got {len(X)} and {len(y)}.")
-    return X, y
+    return Examples.of(X, y) if isinstance(X, np.ndarray | torch.Tensor) else None
 
 
 def as_given(given: object) -> Given:
@@ -293,8 +291,7 @@ def what_is_given(network: torch.nn.Module, part: Part, x: torch.Tensor) -> Give
         try:
             run(module, x[:2])
         except DataError as error:
-            cause = error.__cause__
-            failures.append(deed(cause) if isinstance(cause, Exception) else str(error))
+            failures.append(deed(error.__cause__ or error))
         else:
             return kind
     raise DataError(
