@@ -10,10 +10,9 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import first_outputs, known_means, known_spread
-from unbraid.dynamics.record import Record, as_records, notes_on_periods
+from unbraid.dynamics.models.initial import first_outputs
+from unbraid.dynamics.record import Record, as_records, known_means, known_spread, notes_on_periods, several
 from unbraid.errors import DataError, SettingError, check_whole
-from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.metrics import percents_of_spread
 from unbraid.results.outcome import Status
@@ -96,19 +95,14 @@ class RecordError:
 
 
 class Asked(NamedTuple):
-    """What was asked for: the function of `ub.dynamics`, its settings, and those of each record as it was given."""
+    """What was asked for: the function of `ub.dynamics`, its settings, and those of each record as it was given.
+
+    `rng` is None where it was no seed.
+    """
 
     function: str
     settings: dict[str, Any]
     records: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, function: str, settings: dict[str, Any], rng: object, records: Record | Sequence[Record]) -> Asked:
-        """What is known before anything begins; `rng` becomes None where it is no seed, but a generator."""
-        names = ("dt", "burn_in", "period", "input_names", "output_names")
-        several = [records] if isinstance(records, Record) else records
-        own = tuple({name: getattr(one, name) for name in names} for one in several)
-        return cls(function, {**settings, "rng": seed_of(rng)}, own)
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,7 +183,7 @@ class DynamicFit:
             How many outputs; None: 50, but at most a tenth of the record. 0: the system is at rest at the beginning.
         """
         error = simulation_error(runs_on(self.model, records, first))
-        return replace(error, notes=notes_on_periods([records] if isinstance(records, Record) else records))
+        return replace(error, notes=notes_on_periods(several(records)))
 
     def report(self, path: StrPath, test: Record | list[Record] | tuple[Record, ...] = ()) -> None:
         """Write a page about the fit: simulated against measured, curves, poles, spectra, errors.

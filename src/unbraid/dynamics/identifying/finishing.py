@@ -19,8 +19,8 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection
 from unbraid.dynamics.identifying.forms import Form, Scales, StateSpaceForm, Units
 from unbraid.dynamics.models.base import DynamicModel
-from unbraid.dynamics.models.initial import is_varying
 from unbraid.dynamics.models.trajectory import Trajectory
+from unbraid.dynamics.record import is_varying
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.errors import SettingError
 from unbraid.kernels.arrays import Array

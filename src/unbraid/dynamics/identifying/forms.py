@@ -17,10 +17,9 @@ import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Course, Feedback
-from unbraid.dynamics.models.initial import is_varying, known_means, known_spread
 from unbraid.dynamics.models.narx import NarxModel, lagged
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, is_varying, known_means, known_spread
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.results.model import DecoupledModel
 

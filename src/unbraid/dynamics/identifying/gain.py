@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.dynamics.models.function import ObserverFunction, Outputs
-from unbraid.dynamics.models.initial import FIRST, find_past, known_spread
+from unbraid.dynamics.models.initial import FIRST, find_past
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, known_spread
 from unbraid.kernels.arrays import Array
 
 STEPS, MOST = 15, 10_000

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from unbraid.bases import Basis
-from unbraid.dynamics.fit import DynamicFit, RecordError, error_of, simulation_error
+from unbraid.dynamics.fit import Asked, DynamicFit, RecordError, error_of, simulation_error
 from unbraid.dynamics.identifying.data import Data
+from unbraid.dynamics.identifying.finishing import numbered
 from unbraid.dynamics.identifying.forms import NarxForm
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import first_outputs
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, is_varying, noise_left, notes_on_periods, several
+from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array
-from unbraid.results.outcome import Status
 
 LOST_AHEAD = "One step ahead the model diverges on these records: do not rely on this model for predictions."
+STILL = "{} does not vary in any record: nothing is learned of it, and the model does not depend on it."
 
 
 def make_fit(
-    data: Data, model: DynamicModel, pasts: Sequence[Array], basis: Basis | None, notes: tuple[str, ...]
+    data: Data, model: DynamicModel, pasts: Sequence[Array], notes: tuple[str, ...], **parts: Any
 ) -> DynamicFit:
-    """The fit of a model in the user's units with its pasts in balanced ones; how it came about is still to come."""
+    """The fit of a model in the user's units with its pasts in balanced ones; `parts`: the others of a fit."""
     skips = [max(record.burn_in, model.lead) for record in data.records]
     starts = [max(skip, first_outputs(len(record))) for skip, record in zip(skips, data.records, strict=True)]
     runs = simulations(data, model, pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
     ahead = prediction_error(model, data.records, starts)
-    lost = np.isinf(ahead.percent).any()
-    return DynamicFit(
-        model,
-        error,
-        ahead,
-        error,
-        tuple(data.records),
-        tuple(runs),
-        Status.CONVERGED,
-        np.zeros(0),
-        (),
-        basis,
-        (),
-        notes=(*notes, LOST_AHEAD) if lost else notes,
+    lost = (LOST_AHEAD,) if np.isinf(ahead.percent).any() else ()
+    return DynamicFit(model, error, ahead, error, data.records, tuple(runs), notes=(*notes, *lost), **parts)
+
+
+def completed(
+    fit: DynamicFit,
+    function: str,
+    settings: dict[str, Any],
+    rng: object,
+    records: Record | Sequence[Record],
+    began: float,
+) -> DynamicFit:
+    """The fit with what was asked for, and with what the records tell as they were given: of noise, and in notes."""
+    given, u = several(records), np.concatenate([one.u for one in fit.records])
+    names = ("dt", "burn_in", "period", "input_names", "output_names")
+    own = tuple({name: getattr(one, name) for name in names} for one in given)
+    inputs = given[0].input_names or numbered("u", u.shape[1])
+    still = [STILL.format(name) for name, varies in zip(inputs, is_varying(u), strict=True) if not varies]
+    return replace(
+        fit,
+        noise=noise_left(given),
+        notes=(*notes_on_periods(given), *still, *fit.notes),
+        seconds=time.perf_counter() - began,
+        asked=Asked(function, {**settings, "rng": seed_of(rng)}, own),
     )
 
 

@@ -12,8 +12,8 @@ from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.dynamics.models.feedback import Course, Feedback
-from unbraid.dynamics.models.initial import is_varying
 from unbraid.dynamics.models.trajectory import Trajectory
+from unbraid.dynamics.record import is_varying
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
