@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from draws import few_or_many
 from dynamic_models import random_narx
 from simulated_candidates import duffing_records
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
-from unbraid.dynamics.fit import RecordError, runs_on
+from unbraid.dynamics.fit import runs_on
+from unbraid.dynamics.identifying.result import size_of
 from unbraid.dynamics.identifying.search import drive
 from unbraid.dynamics.identifying.stages import Identification
 from unbraid.errors import UnbraidError
@@ -159,7 +159,7 @@ def test_the_rank_of_a_narx_model_is_found() -> None:
 
 
 @both_kinds
-@pytest.mark.parametrize("level", [0.0, 1e-3, 1.0, -1e9])
+@pytest.mark.parametrize("level", [0.0, -1e9])
 def test_an_input_that_does_not_vary_changes_nothing(narx: bool, level: float) -> None:
     record = duffing(150)
     beside = Record(np.column_stack([np.full(150, level), record.u]), record.y, record.dt)
@@ -198,8 +198,7 @@ def test_an_input_may_vary_in_one_record_alone() -> None:
     assert found(records).simulation_error.percent[0] < 1.4
 
 
-@pytest.mark.parametrize("T", [1, 2, 3, 7, 25])
-@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(("T", "at"), [(1, 0), (1, 1), (3, 0), (25, 1)])
 def test_a_further_record_may_be_short(T: int, at: int) -> None:
     """It has hardly more to tell than what its own initial state is."""
     record = duffing(150)
@@ -215,14 +214,9 @@ def test_a_further_record_may_be_short(T: int, at: int) -> None:
 # The linear model is a candidate
 
 
-def off(error: RecordError) -> float:
-    """Of all outputs."""
-    return float(np.sqrt(np.mean(np.square(error.percent))))
-
-
 def is_linear_instead(fit: DynamicFit) -> bool:
     """Whether the linear model was given back, and a note tells so."""
-    assert off(fit.simulation_error) <= off(fit.linear_error)
+    assert size_of(fit.simulation_error) <= size_of(fit.linear_error)
     assert any("The linear model is given back" in note for note in fit.notes) == (fit.model.rank == 0)
     assert (fit.linear is fit.model) == (fit.model.rank == 0)
     return fit.model.rank == 0
@@ -269,16 +263,6 @@ def test_branches_that_end_worse_than_lines_are_not_given_back(
         parts = truth.A, truth.B, truth.C, truth.D
         fit = ub.dynamics.decouple(*parts, lambda p: truth.nonlinearity(np.atleast_2d(p)), record, 1, **QUICK)
     assert is_linear_instead(fit)
-
-
-@few_or_many(3, 32)
-def test_sensors_that_clip_leave_no_fit_worse_than_the_linear_model(draws: int) -> None:
-    for seed in range(6, 6 + draws):
-        rng = np.random.default_rng(seed)
-        record = duffing(int(rng.integers(60, 150)), seed=seed)
-        low, high = np.quantile(record.y, sorted(rng.uniform(0.0, 1.0, 2)))
-        clipped = Record(record.u, np.clip(record.y, -np.inf if seed % 2 else low, high), record.dt)
-        is_linear_instead(ub.dynamics.state_space(clipped, 2, 1 + seed % 2, **{**QUICK, "continuation": "auto"}))
 
 
 def test_a_record_that_explodes_has_a_linear_model_all_the_same() -> None:

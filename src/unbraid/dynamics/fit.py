@@ -13,6 +13,7 @@ from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationSta
 from unbraid.dynamics.models.initial import first_outputs
 from unbraid.dynamics.record import Record, as_records, known_means, known_spread, notes_on_periods, several
 from unbraid.errors import DataError, SettingError, check_whole
+from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array, BoolArray
 from unbraid.metrics import percents_of_spread
 from unbraid.results.outcome import Status
@@ -95,14 +96,18 @@ class RecordError:
 
 
 class Asked(NamedTuple):
-    """What was asked for: the function of `ub.dynamics`, its settings, and those of each record as it was given.
-
-    `rng` is None where it was no seed.
-    """
+    """What was asked for: the function of `ub.dynamics`, its settings, and those of each record as it was given."""
 
     function: str
     settings: dict[str, Any]
     records: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, function: str, settings: dict[str, Any], rng: object, records: Sequence[Record]) -> Asked:
+        """All of it; `rng` becomes None where it is no seed, but a generator."""
+        names = ("dt", "burn_in", "period", "input_names", "output_names")
+        own = tuple({name: getattr(one, name) for name in names} for one in records)
+        return cls(function, {**settings, "rng": seed_of(rng)}, own)
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,7 +265,7 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     From where a simulation diverged on, every known output is off by infinity.
     """
     known = np.isfinite(y)
-    center, spread = (of(np.where(known, y, np.nan)) for of in (known_means, known_spread))
+    center, spread = known_means(y), known_spread(y)
     unit = np.where(spread > 0.0, spread, 1.0)
     square = np.where(known, ((simulated - y) / unit) ** 2, 0.0)
     square[known & np.isnan(simulated)] = np.inf

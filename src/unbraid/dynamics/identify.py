@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from unbraid.dynamics.identifying.result import completed
 from unbraid.dynamics.identifying.search import Fitting, improve
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
-from unbraid.dynamics.record import Record, as_records, check_signals
+from unbraid.dynamics.record import Record, as_records
 from unbraid.errors import SettingError, check_whole
 from unbraid.fitting.request import Continuing
 from unbraid.runtime.files import StrPath
@@ -90,7 +89,6 @@ def state_space(
     (True, (2, 2))
     """
     used = as_records(records)
-    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     if not is_auto(order):
         check_whole("order", order, 1)
@@ -139,7 +137,6 @@ def narx(
     DynamicFit
     """
     used = as_records(records)
-    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     lags = as_lags("input_lags", input_lags, 0), as_lags("output_lags", output_lags, 1)
     form = NarxForm(used[0].nu, used[0].ny, *lags)
@@ -150,9 +147,7 @@ def narx(
     began = time.perf_counter()
     settings = {"input_lags": lags[0], "output_lags": lags[1], **vars(request)}
     with open_session(used, {"kind": "NARX", **settings}, rng, callback, checkpoint) as session:
-        units = Units.of(used)
-        form = replace(form, nu=int(units.varying.sum()))
-        data = Data(form, units, used)
+        data = Data(form, Units.of(used), used)
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)

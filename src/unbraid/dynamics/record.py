@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from unbraid.data.checks import as_names, check_finite, counted, numbers, read_only
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.kernels.arrays import Array
 
 UNEVEN = 0.02
 """Of the sampling time: by so much the moments of a record may be off an even grid, being rounded."""
@@ -205,16 +205,6 @@ def check_alike(first: Record, one: Record, k: int) -> None:
         )
 
 
-def check_signals(records: Sequence[Record]) -> None:
-    """Refuse records to be identified from in which an output does not vary."""
-    y = np.concatenate([one.y for one in records])
-    for i in range(y.shape[1]):
-        known = y[np.isfinite(y[:, i]), i]
-        if not np.any(known != known[:1]):
-            name = (records[0].output_names or [f"output {k + 1}" for k in range(y.shape[1])])[i]
-            raise DataError(f"{name} does not vary in any record: leave it out, or give records in which it does.")
-
-
 def several(records: Record | Sequence[Record]) -> Sequence[Record]:
     """One record or several of them as a sequence."""
     return [records] if isinstance(records, Record) else records
@@ -234,9 +224,10 @@ def known_spread(signal: Array) -> Array:
     return np.asarray(size * np.sqrt(known_means((scaled - known_means(scaled)) ** 2)))
 
 
-def is_varying(signal: Array) -> BoolArray:
-    """Which columns (k,) of a signal (T, k) vary by more than rounding."""
-    return np.asarray(known_spread(signal) > CONSTANT * np.abs(signal).max(axis=0, initial=0.0))
+def moving_spread(signal: Array, constant: float) -> Array:
+    """The standard deviation (k,) of columns of a signal (T, k); `constant` of those that vary by rounding alone."""
+    spread = known_spread(signal)
+    return np.where(spread > CONSTANT * np.abs(signal).max(axis=0, initial=0.0), spread, constant)
 
 
 class Periods(NamedTuple):

@@ -139,8 +139,6 @@ def find_size(
         fewer = None if found is None else found.point.model
         part = session.part(0.02 if found is None else 0.6, 0.85)
         found = work.fit_branches(part, linear, size[1], request.bases, fewer) or found
-    if not size[1] and found is None:
-        found = work.linear(linear)
     fit = session.noted(replace(work, notes=notes).finish(session, found, linear))
     session.tell_of_the_end()
     return replace(fit, status=Status.INTERRUPTED) if session.listener.take() else fit  # Ctrl-C since the last steps

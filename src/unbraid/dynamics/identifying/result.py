@@ -15,8 +15,7 @@ from unbraid.dynamics.identifying.finishing import numbered
 from unbraid.dynamics.identifying.forms import NarxForm
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import first_outputs
-from unbraid.dynamics.record import Record, is_varying, noise_left, notes_on_periods, several
-from unbraid.fitting.request import seed_of
+from unbraid.dynamics.record import Record, moving_spread, noise_left, notes_on_periods, several
 from unbraid.kernels.arrays import Array
 
 LOST_AHEAD = "One step ahead the model diverges on these records: do not rely on this model for predictions."
@@ -46,16 +45,14 @@ def completed(
 ) -> DynamicFit:
     """The fit with what was asked for, and with what the records tell as they were given: of noise, and in notes."""
     given, u = several(records), np.concatenate([one.u for one in fit.records])
-    names = ("dt", "burn_in", "period", "input_names", "output_names")
-    own = tuple({name: getattr(one, name) for name in names} for one in given)
     inputs = given[0].input_names or numbered("u", u.shape[1])
-    still = [STILL.format(name) for name, varies in zip(inputs, is_varying(u), strict=True) if not varies]
+    still = [STILL.format(name) for name, spread in zip(inputs, moving_spread(u, 0.0), strict=True) if not spread]
     return replace(
         fit,
         noise=noise_left(given),
         notes=(*notes_on_periods(given), *still, *fit.notes),
         seconds=time.perf_counter() - began,
-        asked=Asked(function, {**settings, "rng": seed_of(rng)}, own),
+        asked=Asked.of(function, settings, rng, given),
     )
 
 

@@ -13,7 +13,7 @@ from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.dynamics.models.feedback import Course, Feedback
 from unbraid.dynamics.models.trajectory import Trajectory
-from unbraid.dynamics.record import is_varying
+from unbraid.dynamics.record import moving_spread
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
@@ -94,7 +94,10 @@ def with_branches(
     assert solver.basis is not None
     more = len(solver.projection.constraints) - model.rank
     phi = np.concatenate([one.phi for one in trajectories])
-    W0 = rng.standard_normal((more, phi.shape[1])) / np.where(is_varying(phi), phi.std(axis=0), np.inf)
+    spread = moving_spread(phi, np.inf)
+    W0 = np.zeros((more, len(spread)))
+    W0[:, np.isfinite(spread)] = rng.standard_normal((more, np.count_nonzero(np.isfinite(spread))))
+    W0 /= spread
     W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
     inputs = (W0 @ phi.T)[None]
     u = inputs - inputs.mean(axis=-1, keepdims=True)

@@ -19,7 +19,6 @@ from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.finishing import (
     balanced_model,
     in_user_units,
-    moving_spread,
     normalised,
     scaled_states,
 )
@@ -41,6 +40,7 @@ from unbraid.dynamics.identifying.search import (
 )
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.state_space import StateSpaceModel
+from unbraid.dynamics.record import moving_spread
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session, cut_of
@@ -285,7 +285,7 @@ class Identification:
                 break
         fits = [*lines, *(self.fit_of(run, found) for run in curved if found is not None)]
         best = min(fits, key=lambda fit: size_of(fit.simulation_error))
-        given_back = best is lines[0] and self.request.most and (found is None or found.rank)
+        given_back = best is lines[0] and (found.rank if found else self.request.most)
         notes = (*best.notes, LINES) if given_back else best.notes
         return replace(best, linear=lines[0].model, linear_error=lines[0].simulation_error, notes=notes)
 
@@ -300,7 +300,7 @@ class Identification:
         found = self.steadied(found, final, courses)
         far = np.full((final.rank, 2), found.reach)
         final = normalised(final, phi, self.request.constraints)
-        spread = moving_spread(phi[:, : form.feedback.fed])
+        spread = moving_spread(phi[:, : form.feedback.fed], 1.0)
         weight = np.concatenate([course.weight for course in courses])
         off = np.concatenate([one.values.f[:, -form.ny :] for one in point.trajectories])
         off -= np.concatenate([course.y for course in courses])
@@ -343,9 +343,8 @@ class Identification:
         courses = self.data.courses()
         solver = self.fitting.solver(courses, basis, model.rank)
         found = {k: past for (k, some), past in zip(self.data.stretches(), model.pasts, strict=True) if not some.start}
-        begin = self.onto(courses, model)
-        kept = begin.with_pasts(tuple(found.get(k, past) for k, past in enumerate(begin.pasts)))
-        point = solver.point(kept) or solver.point(begin)
+        pasts = tuple(found.get(k, course.past) for k, course in enumerate(courses))
+        point = solver.point(model.with_pasts(pasts)) or solver.point(self.onto(courses, model))
         point = point and solver.placed_anew(point)
         if point is None:
             return []
