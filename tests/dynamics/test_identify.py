@@ -418,7 +418,7 @@ def test_units_do_not_matter(narx: bool) -> None:
 
 
 @both_kinds
-@pytest.mark.parametrize("power", [-940, -40, 900])
+@pytest.mark.parametrize("power", [-940, 900])
 def test_sizes_do_not_matter(narx: bool, power: int) -> None:
     """Up to where numbers end: their squares may be far beyond. By powers of two all stays the same to the last bit."""
     plain, size = duffing(120), 2.0**power

@@ -265,8 +265,7 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     From where a simulation diverged on, every known output is off by infinity.
     """
     known = np.isfinite(y)
-    center, spread = known_means(y), known_spread(y)
-    unit = np.where(spread > 0.0, spread, 1.0)
+    center, spread, unit = known_means(y), known_spread(y), known_spread(y, 1.0)
     square = np.where(known, ((simulated - y) / unit) ** 2, 0.0)
     square[known & np.isnan(simulated)] = np.inf
 

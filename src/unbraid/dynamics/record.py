@@ -217,17 +217,20 @@ def known_means(signal: Array) -> Array:
     return np.asarray(np.where(known, signal, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
-def known_spread(signal: Array) -> Array:
-    """The standard deviation (k,) of what is known of each column of a signal (T, k), of any size; NaN likewise."""
+def known_spread(signal: Array, constant: float = 0.0, rounding: float = 0.0) -> Array:
+    """The standard deviation (k,) of what is known of the columns of a signal (T, k), of any size.
+
+    It is `constant` where it is at most a share `rounding` of that size.
+    """
     size = np.abs(np.nan_to_num(signal)).max(axis=0, initial=0.0)
     scaled = signal / np.where(size > 0.0, size, 1.0)
-    return np.asarray(size * np.sqrt(known_means((scaled - known_means(scaled)) ** 2)))
+    spread = np.sqrt(known_means((scaled - known_means(scaled)) ** 2))
+    return np.where(spread > rounding, size * spread, constant)
 
 
 def moving_spread(signal: Array, constant: float) -> Array:
-    """The standard deviation (k,) of columns of a signal (T, k); `constant` of those that vary by rounding alone."""
-    spread = known_spread(signal)
-    return np.where(spread > CONSTANT * np.abs(signal).max(axis=0, initial=0.0), spread, constant)
+    """The same, `constant` of what varies by rounding alone."""
+    return known_spread(signal, constant, CONSTANT)
 
 
 class Periods(NamedTuple):

@@ -41,8 +41,7 @@ class Units:
         """The mean and the standard deviation over all records, of what is known."""
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y[record.burn_in :] for record in records])
-        spread = known_spread(y)
-        return cls(u.mean(axis=0), moving_spread(u, np.inf), known_means(y), np.where(spread > 0.0, spread, 1.0))
+        return cls(u.mean(axis=0), moving_spread(u, np.inf), known_means(y), known_spread(y, 1.0))
 
 
 class Scales(NamedTuple):

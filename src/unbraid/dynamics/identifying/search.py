@@ -95,9 +95,8 @@ def with_branches(
     more = len(solver.projection.constraints) - model.rank
     phi = np.concatenate([one.phi for one in trajectories])
     spread = moving_spread(phi, np.inf)
-    W0 = np.zeros((more, len(spread)))
-    W0[:, np.isfinite(spread)] = rng.standard_normal((more, np.count_nonzero(np.isfinite(spread))))
-    W0 /= spread
+    W0, moving = np.zeros((more, len(spread))), np.isfinite(spread)
+    W0[:, moving] = rng.standard_normal((more, np.count_nonzero(moving))) / spread[moving]
     W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
     inputs = (W0 @ phi.T)[None]
     u = inputs - inputs.mean(axis=-1, keepdims=True)

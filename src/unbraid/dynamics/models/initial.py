@@ -65,8 +65,7 @@ class PastSearch:
     def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
         self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
         self.target, self.known = target, np.isfinite(target)
-        size = known_spread(target)
-        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
+        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * known_spread(target, 1.0))
         self.prior = np.tile(1.0 / model.spread, model.feedback.longest)
         self.spread = model.spread
 
