@@ -115,15 +115,7 @@ def decouple(
 
 @dataclass(frozen=True, kw_only=True)
 class Decoupling(Identification):
-    """An identification whose branches begin as those that a given nonlinearity, known at some points, is decoupled to.
-
-    Attributes
-    ----------
-    L
-        The linear part of the given model.
-    problem
-        Its nonlinearity.
-    """
+    """An identification whose branches begin as those of `problem`, the given nonlinearity beside L."""
 
     L: Array
     problem: Problem

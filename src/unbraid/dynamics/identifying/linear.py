@@ -55,9 +55,7 @@ def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array
 
 
 def independent(v: Array) -> Array:
-    """Combinations (p, ·) of signals (T, p) that carry all that varies in them: fewer where some are constants, copies
-    or combinations of others.
-    """
+    """Combinations (p, ·) of signals (T, p) that carry all that varies in them, each thing once."""
     _, s, V = np.linalg.svd(v - v.mean(axis=0), full_matrices=False)
     return np.asarray(V[s > DEPENDENT * s[0]].T) if s[-1] <= DEPENDENT * s[0] else np.eye(v.shape[1])
 

@@ -16,12 +16,7 @@ from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
 from unbraid.dynamics.identifying.continuation import follow_courses, is_steady, reaches, with_reach
 from unbraid.dynamics.identifying.data import Data
-from unbraid.dynamics.identifying.finishing import (
-    balanced_model,
-    in_user_units,
-    normalised,
-    scaled_states,
-)
+from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
 from unbraid.dynamics.identifying.gain import find_gain
 from unbraid.dynamics.identifying.request import Request
@@ -354,7 +349,7 @@ class Identification:
         """The notes, with what was chosen for the branches."""
         notes = self.notes
         if not found.steady:
-            notes = (*notes, UNSTEADY)
+            notes = (*notes, UNSTEADY if found.basis is None else f"{UNSTEADY} {CURE}")
         elif found.basis is not None and found.inside is LOST and found.cut is None:
             notes = (*notes, ALL_DIVERGED)
         if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
@@ -368,17 +363,17 @@ class Identification:
         )
 
 
+CURE = "Lower the rank, give a constraint or a smaller basis, or a longer record."
 ALL_DIVERGED = (
     "In every basis that was tried simulations diverged, of held-out stretches or of the same inputs in another order: "
-    "do not rely on this model. Lower the rank, give a constraint or a smaller basis, or a longer record."
+    f"do not rely on this model. {CURE}"
 )
 LINES = (
     "The linear model is given back: no model with branches simulated the records better. Raise `starts`, or give "
     "another rank, basis or constraint."
 )
 UNSTEADY = (
-    "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
-    "Lower the rank, give a constraint or a smaller basis, or a longer record."
+    "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs."
 )
 
 
