@@ -119,14 +119,7 @@ class Record:
         begin, end, _ = some.indices(len(self)) if whole and some.step in (None, 1) else (0, 0, 1)
         if end <= begin:
             raise SettingError(f"A stretch of a record is a slice of consecutive samples, got {shown(some)}.")
-        return Record(
-            self.u[begin:end],
-            self.y[begin:end],
-            self.dt,
-            burn_in=max(self.burn_in - begin, 0),
-            input_names=self.input_names,
-            output_names=self.output_names,
-        )
+        return replace_signals(self, self.u[begin:end], self.y[begin:end], max(self.burn_in - begin, 0))
 
     def __repr__(self) -> str:
         sizes = f"{counted(self.nu, 'input')}, {counted(self.ny, 'output')}"
@@ -304,7 +297,7 @@ def averaged(record: Record) -> Record:
     if record.period is None:
         return record
     u, y = (np.tile(known_means(one), (2, 1)) for one in periods_of(record)[:2])
-    return replace_signals(record, u, y, burn_in=record.period)
+    return replace_signals(record, u, y, record.period)
 
 
 @np.errstate(all="ignore")

@@ -57,7 +57,8 @@ def improve(
     point = solver.point(model) or solver.point(at_rest(model))
     assert point is not None
     with passing_interrupts_on():
-        return model_of(drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0])
+        (run,) = drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))
+    return point_of(run).model
 
 
 def at_rest(model: Candidate) -> Candidate:
@@ -76,11 +77,6 @@ def drive(
 def point_of(run: Run) -> Point:
     """The best point of a run."""
     return run.best.points[0]  # type: ignore[attr-defined, no-any-return]
-
-
-def model_of(run: Run) -> Candidate:
-    """The best model of a run."""
-    return point_of(run).model
 
 
 def with_branches(
