@@ -23,7 +23,7 @@ from unbraid.dynamics.identifying.choosing import (
 from unbraid.dynamics.identifying.climbing import Climb, Level, Size
 from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.search import Fitting
-from unbraid.dynamics.identifying.stages import ALL_DIVERGED, Fitted, Identification
+from unbraid.dynamics.identifying.stages import ALL_DIVERGED, UNSTEADY, Fitted, Identification
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -172,6 +172,7 @@ def test_where_every_basis_diverges_the_simplest_stays(
     lost = Fitted(cast("Any", SimpleNamespace(model=SimpleNamespace(rank=1))), bases[0], LOST)
     assert work.told(lost) == (ALL_DIVERGED,)
     assert work.told(lost._replace(beyond=0.2)) == (ALL_DIVERGED,)
+    assert work.told(lost._replace(basis=None, steady=False)) == (UNSTEADY,)
 
 
 # What there is to choose from
