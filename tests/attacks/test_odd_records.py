@@ -10,7 +10,7 @@ import numpy as np
 import unbraid as ub
 from draws import few_or_many
 from unbraid.dynamics import DynamicFit, Record
-from unbraid.dynamics.fit import RecordError
+from unbraid.dynamics.identifying.result import size_of
 from unbraid.errors import UnbraidError
 from unbraid.kernels.arrays import Array
 
@@ -167,11 +167,6 @@ def fitted(make: Callable[[Rng], Draw], seed: int) -> DynamicFit:
     return ub.dynamics.state_space(records, int(rng.integers(1, 3)), **settings)
 
 
-def size(error: RecordError) -> float:
-    """The error of all outputs in per cent."""
-    return float(np.sqrt(np.mean(np.square(error.percent))))
-
-
 @few_or_many(10, 150)
 def test_odd_records_are_fitted_no_worse_than_by_lines_or_refused_in_a_sentence(draws: int) -> None:
     """Nothing foreign is raised, and no warning is given: that would be an error here."""
@@ -186,6 +181,9 @@ def test_odd_records_are_fitted_no_worse_than_by_lines_or_refused_in_a_sentence(
             assert any(words in said for words in REFUSALS), f"{case}: {said}"
             continue
         assert np.isfinite(fit.simulation_error.percent).all(), case
-        assert size(fit.simulation_error) <= size(fit.linear_error), case
+        assert size_of(fit.simulation_error) <= size_of(fit.linear_error), case
+        assert fit.asked is not None
+        said_so = any("The linear model is given back" in note for note in fit.notes)
+        assert said_so == (fit.model.rank < fit.asked.settings["rank"]), case
         told = any("do not rely on this model" in note for note in fit.notes)
         assert np.isfinite(fit.prediction_error.percent).all() or told, case

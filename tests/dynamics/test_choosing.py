@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from unbraid.dynamics.identifying.choosing import (
 from unbraid.dynamics.identifying.climbing import Climb, Level, Size
 from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.search import Fitting
-from unbraid.dynamics.identifying.stages import ALL_DIVERGED, Fitted, Identification
+from unbraid.dynamics.identifying.stages import ALL_DIVERGED, UNSTEADY, Fitted, Identification
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
 
@@ -170,10 +169,10 @@ def test_where_every_basis_diverges_the_simplest_stays(
     work = Identification(cast("Any", None), Request(1, None, None, "auto", 1, None))
     among = cast("Any", work.choose_basis(Session(), point, bases, None))
     assert [one.basis for one in among] == [bases[k] for k in accepted]
-    cut = replace(work, data=SimpleNamespace(form=SimpleNamespace(feedback=None)))  # type: ignore[arg-type]
     lost = Fitted(cast("Any", SimpleNamespace(model=SimpleNamespace(rank=1))), bases[0], LOST)
-    assert cut.told(lost) == (ALL_DIVERGED,)
-    assert cut.told(lost._replace(beyond=0.2)) == (ALL_DIVERGED,)
+    assert work.told(lost) == (ALL_DIVERGED,)
+    assert work.told(lost._replace(beyond=0.2)) == (ALL_DIVERGED,)
+    assert work.told(lost._replace(basis=None, steady=False)) == (UNSTEADY,)
 
 
 # What there is to choose from

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import unbraid as ub
-from draws import few_or_many
 from dynamic_models import random_narx
 from simulated_candidates import duffing_records
 from unbraid.bases.constraints import Constraint
 from unbraid.dynamics import DynamicFit, NarxModel, Record, SimulationStatus, StateSpaceModel
-from unbraid.dynamics.fit import RecordError, runs_on
+from unbraid.dynamics.fit import runs_on
+from unbraid.dynamics.identifying.result import size_of
 from unbraid.dynamics.identifying.search import drive
 from unbraid.dynamics.identifying.stages import Identification
 from unbraid.errors import UnbraidError
@@ -31,11 +31,16 @@ def duffing(T: int = 600, noise: float = 0.01, seed: int = 0) -> Record:
     return duffing_records((T,), noise, seed)[0]
 
 
+def quick(records: Record | list[Record], narx: bool = False, **settings: Any) -> DynamicFit:
+    """A fit of one branch from two starts."""
+    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
+    fit: DynamicFit = identify(records, **{**QUICK, **(LAGS if narx else {"order": 2}), "rank": 1, **settings})
+    return fit
+
+
 def found(records: Record | list[Record], narx: bool = False, **settings: Any) -> DynamicFit:
     """The fit of the first few starts that come down to the noise: where two of them lead is a matter of luck."""
-    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
-    given: dict[str, Any] = {**QUICK, **(LAGS if narx else {"order": 2}), "rank": 1, **settings}
-    fits = (identify(records, rng=seed, **given) for seed in range(6))
+    fits = (quick(records, narx, rng=seed, **settings) for seed in range(6))
     good: DynamicFit = next(fit for fit in fits if fit.simulation_error.percent.max() < 2.0)
     return good
 
@@ -159,13 +164,11 @@ def test_the_rank_of_a_narx_model_is_found() -> None:
 
 
 @both_kinds
-@pytest.mark.parametrize("level", [0.0, 1e-3, 1.0, -1e9])
+@pytest.mark.parametrize("level", [0.0, -1e9])
 def test_an_input_that_does_not_vary_changes_nothing(narx: bool, level: float) -> None:
     record = duffing(150)
     beside = Record(np.column_stack([np.full(150, level), record.u]), record.y, record.dt)
-    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
-    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
-    fit, plain = identify(beside, **settings), identify(record, **settings)
+    fit, plain = quick(beside, narx), quick(record, narx)
     np.testing.assert_allclose(fit.simulation_error.rmse, plain.simulation_error.rmse, rtol=0.1)
     np.testing.assert_allclose(fit.linear_error.rmse, plain.linear_error.rmse, rtol=0.01)
     other = np.column_stack([np.full(150, level + 1.0), record.u])  # of which nothing was learned
@@ -198,16 +201,14 @@ def test_an_input_may_vary_in_one_record_alone() -> None:
     assert found(records).simulation_error.percent[0] < 1.4
 
 
-@pytest.mark.parametrize("T", [1, 2, 3, 7, 25])
-@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(("T", "at"), [(1, 0), (1, 1), (3, 0), (25, 1)])
 def test_a_further_record_may_be_short(T: int, at: int) -> None:
     """It has hardly more to tell than what its own initial state is."""
     record = duffing(150)
     records = [record]
     records.insert(at, record.take(slice(60, 60 + T)))
     for rank in (0, 1):
-        fit = ub.dynamics.state_space(records, 2, rank, **QUICK)
-        alone = ub.dynamics.state_space(record, 2, rank, **QUICK)
+        fit, alone = quick(records, rank=rank), quick(record, rank=rank)
         assert fit.simulation_error.samples == 150 + T
         assert fit.linear_error.percent[0] < 1.5 * alone.linear_error.percent[0]
 
@@ -215,14 +216,9 @@ def test_a_further_record_may_be_short(T: int, at: int) -> None:
 # The linear model is a candidate
 
 
-def off(error: RecordError) -> float:
-    """Of all outputs."""
-    return float(np.sqrt(np.mean(np.square(error.percent))))
-
-
 def is_linear_instead(fit: DynamicFit) -> bool:
     """Whether the linear model was given back, and a note tells so."""
-    assert off(fit.simulation_error) <= off(fit.linear_error)
+    assert size_of(fit.simulation_error) <= size_of(fit.linear_error)
     assert any("The linear model is given back" in note for note in fit.notes) == (fit.model.rank == 0)
     assert (fit.linear is fit.model) == (fit.model.rank == 0)
     return fit.model.rank == 0
@@ -233,9 +229,7 @@ def test_where_no_start_leads_anywhere_the_linear_model_is_given_back(
     narx: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Identification, "fit_branches", lambda *_: None)
-    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
-    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
-    fit = identify(duffing(100), **settings)
+    fit = quick(duffing(100), narx)
     assert is_linear_instead(fit)
     assert (fit.basis, fit.constraints, fit.starts) == (None, (), ())
     assert np.isfinite(fit.prediction_error.percent).all()
@@ -264,21 +258,11 @@ def test_branches_that_end_worse_than_lines_are_not_given_back(
     monkeypatch.setattr("unbraid.dynamics.identifying.stages.drive", undriven)
     record, truth = ub.dynamics.systems.duffing(T=150, rng=0)
     if kind == "state space":
-        fit = ub.dynamics.state_space(record, 2, 1, **QUICK)
+        fit = quick(record)
     else:
         parts = truth.A, truth.B, truth.C, truth.D
         fit = ub.dynamics.decouple(*parts, lambda p: truth.nonlinearity(np.atleast_2d(p)), record, 1, **QUICK)
     assert is_linear_instead(fit)
-
-
-@few_or_many(3, 32)
-def test_sensors_that_clip_leave_no_fit_worse_than_the_linear_model(draws: int) -> None:
-    for seed in range(6, 6 + draws):
-        rng = np.random.default_rng(seed)
-        record = duffing(int(rng.integers(60, 150)), seed=seed)
-        low, high = np.quantile(record.y, sorted(rng.uniform(0.0, 1.0, 2)))
-        clipped = Record(record.u, np.clip(record.y, -np.inf if seed % 2 else low, high), record.dt)
-        is_linear_instead(ub.dynamics.state_space(clipped, 2, 1 + seed % 2, **{**QUICK, "continuation": "auto"}))
 
 
 def test_a_record_that_explodes_has_a_linear_model_all_the_same() -> None:
@@ -434,16 +418,14 @@ def test_units_do_not_matter(narx: bool) -> None:
 
 
 @both_kinds
-@pytest.mark.parametrize("power", [-940, -40, 900])
+@pytest.mark.parametrize("power", [-940, 900])
 def test_sizes_do_not_matter(narx: bool, power: int) -> None:
     """Up to where numbers end: their squares may be far beyond. By powers of two all stays the same to the last bit."""
     plain, size = duffing(120), 2.0**power
-    settings: dict[str, Any] = {**QUICK, "rank": 1, **(LAGS if narx else {"order": 2})}
-    identify: Any = ub.dynamics.narx if narx else ub.dynamics.state_space
-    expected = identify(plain, **settings)
+    expected = quick(plain, narx)
     for u in (plain.u, size * plain.u):
         record = Record(u, size * plain.y, plain.dt)
-        fit = identify(record, **settings)
+        fit = quick(record, narx)
         np.testing.assert_array_equal(fit.simulation_error.percent, expected.simulation_error.percent)
         np.testing.assert_allclose(fit.prediction_error.percent, expected.prediction_error.percent, rtol=1e-6)
         np.testing.assert_allclose(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
-from unbraid.dynamics.fit import Asked, DynamicFit
+from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
 from unbraid.dynamics.identifying.finishing import balanced_model
 from unbraid.dynamics.identifying.linear_models import LinearModels
 from unbraid.dynamics.identifying.request import Auto, Request, is_auto, open_session
+from unbraid.dynamics.identifying.result import completed
 from unbraid.dynamics.identifying.search import CUBIC
 from unbraid.dynamics.identifying.stages import Fitted, Identification
 from unbraid.dynamics.models.feedback import Feedback
@@ -103,27 +104,18 @@ def decouple(
             raise DataError(f"{name} must be {shape}, as A and the records have it, got shape {parts[name].shape}.")
     given = GivenModel(np.block([[parts["A"], parts["B"]], [parts["C"], parts["D"]]]), f, nx)
     began, settings = time.perf_counter(), vars(request)
-    asked = Asked.of("decouple", settings, rng, records)
     further = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0])}
     with open_session(used, {**settings, **further}, rng, callback, checkpoint) as session:
         phi = session.journal.unit(lambda: given.points(used))
         work, linear = LinearModels(session, used, request, max(nx, MOST_STATES)).level(nx)
         level = Decoupling(work.data, request, L=given.L, problem=Problem.from_function(f, phi)), linear
-        found = find_size(session, lambda _: level, request, nx, nx, (), began, records)
-    return replace(found, asked=asked)
+        found = find_size(session, lambda _: level, request, nx, nx)
+        return completed(found, "decouple", settings, rng, records, began)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoupling(Identification):
-    """An identification whose branches begin as those that a given nonlinearity, known at some points, is decoupled to.
-
-    Attributes
-    ----------
-    L
-        The linear part of the given model.
-    problem
-        Its nonlinearity.
-    """
+    """An identification whose branches begin as those of `problem`, the given nonlinearity beside L."""
 
     L: Array
     problem: Problem

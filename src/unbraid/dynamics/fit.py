@@ -10,8 +10,8 @@ import numpy as np
 
 from unbraid.data.checks import counted
 from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
-from unbraid.dynamics.models.initial import first_outputs, known_means, known_spread
-from unbraid.dynamics.record import Record, as_records, notes_on_periods
+from unbraid.dynamics.models.initial import first_outputs
+from unbraid.dynamics.record import Record, as_records, known_means, known_spread, notes_on_periods, several
 from unbraid.errors import DataError, SettingError, check_whole
 from unbraid.fitting.request import seed_of
 from unbraid.kernels.arrays import Array, BoolArray
@@ -103,11 +103,10 @@ class Asked(NamedTuple):
     records: tuple[dict[str, Any], ...]
 
     @classmethod
-    def of(cls, function: str, settings: dict[str, Any], rng: object, records: Record | Sequence[Record]) -> Asked:
-        """What is known before anything begins; `rng` becomes None where it is no seed, but a generator."""
+    def of(cls, function: str, settings: dict[str, Any], rng: object, records: Sequence[Record]) -> Asked:
+        """All of it; `rng` becomes None where it is no seed, but a generator."""
         names = ("dt", "burn_in", "period", "input_names", "output_names")
-        several = [records] if isinstance(records, Record) else records
-        own = tuple({name: getattr(one, name) for name in names} for one in several)
+        own = tuple({name: getattr(one, name) for name in names} for one in records)
         return cls(function, {**settings, "rng": seed_of(rng)}, own)
 
 
@@ -189,7 +188,7 @@ class DynamicFit:
             How many outputs; None: 50, but at most a tenth of the record. 0: the system is at rest at the beginning.
         """
         error = simulation_error(runs_on(self.model, records, first))
-        return replace(error, notes=notes_on_periods([records] if isinstance(records, Record) else records))
+        return replace(error, notes=notes_on_periods(several(records)))
 
     def report(self, path: StrPath, test: Record | list[Record] | tuple[Record, ...] = ()) -> None:
         """Write a page about the fit: simulated against measured, curves, poles, spectra, errors.
@@ -266,8 +265,7 @@ def error_of(y: Array, simulated: Array, outside: BoolArray, status: SimulationS
     From where a simulation diverged on, every known output is off by infinity.
     """
     known = np.isfinite(y)
-    center, spread = (of(np.where(known, y, np.nan)) for of in (known_means, known_spread))
-    unit = np.where(spread > 0.0, spread, 1.0)
+    center, spread, unit = known_means(y), known_spread(y), known_spread(y, 1.0)
     square = np.where(known, ((simulated - y) / unit) ** 2, 0.0)
     square[known & np.isnan(simulated)] = np.inf
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
-from unbraid.dynamics.fit import Asked, DynamicFit
+from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.climbing import MOST_STATES, find_size
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.forms import NarxForm, Units
 from unbraid.dynamics.identifying.linear import regressed
 from unbraid.dynamics.identifying.linear_models import LINEAR_STEPS, LinearModels
 from unbraid.dynamics.identifying.request import Auto, Request, check_enough, is_auto, open_session
+from unbraid.dynamics.identifying.result import completed
 from unbraid.dynamics.identifying.search import Fitting, improve
 from unbraid.dynamics.identifying.stages import Identification, measured_phi
 from unbraid.dynamics.models.narx import as_lags
-from unbraid.dynamics.record import Record, as_records, check_signals
+from unbraid.dynamics.record import Record, as_records
 from unbraid.errors import SettingError, check_whole
 from unbraid.fitting.request import Continuing
 from unbraid.runtime.files import StrPath
@@ -89,7 +89,6 @@ def state_space(
     (True, (2, 2))
     """
     used = as_records(records)
-    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     if not is_auto(order):
         check_whole("order", order, 1)
@@ -98,13 +97,12 @@ def state_space(
     branches = 0 if rank == "auto" else int(rank)
     check_enough(used, least * (least + nu + ny) + ny * nu + branches * (2 * least + nu + ny + 3))
     began, settings = time.perf_counter(), {"order": order, **vars(request)}
-    asked = Asked.of("state_space", settings, rng, records)
     with open_session(used, {"kind": "state space", **settings}, rng, callback, checkpoint) as session:
         linear = LinearModels(session.part(0.0, 0.02), used, request, max(least, MOST_STATES))
         first, notes = linear.best_order() if order == "auto" else (int(order), ())
         orders = MOST_STATES if order == "auto" else first
-        found = find_size(session, linear.level, request, first, orders, notes, began, records)
-    return replace(found, asked=asked)
+        found = find_size(session, linear.level, request, first, orders, notes)
+        return completed(found, "state_space", settings, rng, records, began)
 
 
 def narx(
@@ -139,7 +137,6 @@ def narx(
     DynamicFit
     """
     used = as_records(records)
-    check_signals(used)
     request = Request(rank, basis, constraint, continuation, starts, max_seconds)
     lags = as_lags("input_lags", input_lags, 0), as_lags("output_lags", output_lags, 1)
     form = NarxForm(used[0].nu, used[0].ny, *lags)
@@ -149,16 +146,13 @@ def narx(
             raise SettingError(f"Record {k} has {len(record)} samples, too few for a lag of {form.lead}: leave it out.")
     began = time.perf_counter()
     settings = {"input_lags": lags[0], "output_lags": lags[1], **vars(request)}
-    asked = Asked.of("narx", settings, rng, records)
     with open_session(used, {"kind": "NARX", **settings}, rng, callback, checkpoint) as session:
-        units = Units.of(used)
-        form = replace(form, nu=int(units.varying.sum()))
-        data = Data(form, units, used)
+        data = Data(form, Units.of(used), used)
         courses = data.courses(data.stretches())
         model = regressed(courses, [measured_phi(form, course) for course in courses])
         fitting = Fitting(form.feedback, (), max_seconds)
         solver = fitting.solver(courses, None, 0)
         linear = improve(session.part(0.0, 0.02), fitting, solver, model, "linear", LINEAR_STEPS)
         work = Identification(data, request)
-        found = find_size(session, lambda _: (work, linear), request, 1, 1, (), began, records)
-    return replace(found, asked=asked)
+        found = find_size(session, lambda _: (work, linear), request, 1, 1)
+        return completed(found, "narx", settings, rng, records, began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,9 @@ from unbraid.kernels.arrays import Array
 
 UNEVEN = 0.02
 """Of the sampling time: by so much the moments of a record may be off an even grid, being rounded."""
-NOT_PERIODIC, ROUNDING = 0.1, 1e-6
+NOT_PERIODIC, ROUNDING, CONSTANT = 0.1, 1e-6, 1e-12
 """Of its spread: an input that differs by more from period to period is not periodic; by less it is measured. Of its
-size: what differs by less is rounded."""
+size: what differs by less between periods is rounded, and what varies by less at all is constant."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -119,14 +119,7 @@ class Record:
         begin, end, _ = some.indices(len(self)) if whole and some.step in (None, 1) else (0, 0, 1)
         if end <= begin:
             raise SettingError(f"A stretch of a record is a slice of consecutive samples, got {shown(some)}.")
-        return Record(
-            self.u[begin:end],
-            self.y[begin:end],
-            self.dt,
-            burn_in=max(self.burn_in - begin, 0),
-            input_names=self.input_names,
-            output_names=self.output_names,
-        )
+        return replace_signals(self, self.u[begin:end], self.y[begin:end], max(self.burn_in - begin, 0))
 
     def __repr__(self) -> str:
         sizes = f"{counted(self.nu, 'input')}, {counted(self.ny, 'output')}"
@@ -182,18 +175,18 @@ def sampling_time(dt: float | None, t: npt.ArrayLike | None, T: int) -> float:
 
 def as_records(records: object) -> tuple[Record, ...]:
     """One record or several of them as a tuple, which belong to the same system."""
-    several = (records,) if isinstance(records, Record) else records
-    if not isinstance(several, Sequence) or not several or not all(isinstance(one, Record) for one in several):
+    found = [records] if isinstance(records, Record) else records
+    if not isinstance(found, Sequence) or not found or not all(isinstance(one, Record) for one in found):
         raise SettingError(f"records must be a ub.dynamics.Record or a list of them, got {shown(records)}.")
-    first = several[0]
-    for k, one in enumerate(several[1:], 2):
+    first = found[0]
+    for k, one in enumerate(found[1:], 2):
         check_alike(first, one, k)
         if not np.isclose(one.dt, first.dt, rtol=1e-6):
             raise DataError(
                 f"Records must have the same sampling time: record 1 has {first.dt:.6g}, record {k} has {one.dt:.6g}. "
                 "Resample one of them."
             )
-    return tuple(averaged(one) for one in several)
+    return tuple(averaged(one) for one in found)
 
 
 def check_alike(first: Record, one: Record, k: int) -> None:
@@ -205,127 +198,124 @@ def check_alike(first: Record, one: Record, k: int) -> None:
         )
 
 
-def check_signals(records: Sequence[Record]) -> None:
-    """Refuse records to be identified from in which an output does not vary."""
-    y = np.concatenate([one.y for one in records])
-    for i in range(y.shape[1]):
-        known = y[np.isfinite(y[:, i]), i]
-        if not np.any(known != known[:1]):
-            name = (records[0].output_names or [f"output {k + 1}" for k in range(y.shape[1])])[i]
-            raise DataError(f"{name} does not vary in any record: leave it out, or give records in which it does.")
+def several(records: Record | Sequence[Record]) -> Sequence[Record]:
+    """One record or several of them as a sequence."""
+    return [records] if isinstance(records, Record) else records
+
+
+@np.errstate(all="ignore")
+def known_means(signal: Array) -> Array:
+    """The means over the first axis of what is known, not NaN; NaN where nothing is."""
+    known = ~np.isnan(signal)
+    return np.asarray(np.where(known, signal, 0.0).sum(axis=0) / known.sum(axis=0))
+
+
+def known_spread(signal: Array, constant: float = 0.0, rounding: float = 0.0) -> Array:
+    """The standard deviation (k,) of what is known of the columns of a signal (T, k), of any size.
+
+    It is `constant` where it is at most a share `rounding` of that size.
+    """
+    size = np.abs(np.nan_to_num(signal)).max(axis=0, initial=0.0)
+    scaled = signal / np.where(size > 0.0, size, 1.0)
+    spread = np.sqrt(known_means((scaled - known_means(scaled)) ** 2))
+    return np.where(spread > rounding, size * spread, constant)
+
+
+def moving_spread(signal: Array, constant: float) -> Array:
+    """The same, `constant` of what varies by rounding alone."""
+    return known_spread(signal, constant, CONSTANT)
+
+
+class Periods(NamedTuple):
+    """U and y, (count, P, ·), of the whole periods of a record without transient; and what is worth knowing of them."""
+
+    u: Array
+    y: Array
+    notes: tuple[str, ...]
+
+
+@np.errstate(all="ignore")
+def periods_of(record: Record) -> Periods:
+    """The periods of a record behind its burn-in; all that counts is one where it has no period."""
+    known, notes = len(record) - record.burn_in, []
+    P = record.period or known
+    if known < P:
+        raise DataError(f"period={P}, but only {known} samples count: give a whole period at least.")
+    begin = len(record) - known // P * P
+    u, y = record.u[begin:].reshape(-1, P, record.nu), record.y[begin:].reshape(-1, P, record.ny)
+    left = transient_length(y)
+    if left:
+        off, noise = np.sqrt(known_means((y[0] - known_means(y[left:])) ** 2)), noise_of(y[left:])
+        worst = int(np.nanargmax(off / noise))
+        notes.append(
+            f"A transient is left out of the average, {counted(left, 'period')} of {len(y)}: the first differs from "
+            f"the later ones by {off[worst]:.3g}, and these from each other by {noise[worst]:.3g}. Give "
+            f"burn_in={begin + left * P}."
+        )
+    apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
+    share = np.where(apart > ROUNDING * np.abs(u).max(axis=(0, 1)), apart / u.std(axis=(0, 1)), 0.0)
+    worst = int(np.argmax(share))
+    if share[worst] > NOT_PERIODIC:
+        name = (record.input_names or [f"input {k + 1}" for k in range(record.nu)])[worst]
+        raise DataError(
+            f"period={P}, but u differs from period to period by {100.0 * share[worst]:.3g} % of its spread ({name}): "
+            "give the right period, or None."
+        )
+    if share[worst]:
+        notes.append(
+            f"Inputs differ from period to period by {100.0 * share[worst]:.2g} % of their spread, and are averaged: "
+            f"look at period={P} if they should be equal."
+        )
+    return Periods(u[left:], y[left:], tuple(notes))
+
+
+def transient_length(y: Array) -> int:
+    """How many periods (count, P, ny) at the beginning, at most half, an average has a smaller error without.
+
+    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
+    the mean squared error of the average is smaller without it where that is more than twice as much.
+    """
+    left, size = 0, known_means(y.reshape(-1, y.shape[-1]) ** 2)
+    while (count := len(y) - left - 1) >= max(2, (len(y) + 1) // 2):
+        later = y[left + 1 :]
+        off = known_means((y[left] - known_means(later)) ** 2)
+        if not np.any(off > 2.0 * noise_of(later) ** 2 * (count + 1) / count + ROUNDING**2 * size):
+            break
+        left += 1
+    return left
+
+
+@np.errstate(all="ignore")
+def noise_of(y: Array) -> Array:
+    """The standard deviation (ny,) of what differs between periods (count, P, ny); NaN where nothing tells."""
+    freedom = np.maximum(np.sum(~np.isnan(y), axis=0) - 1, 0).sum(axis=0)
+    return np.asarray(np.sqrt(np.nansum((y - known_means(y)) ** 2, axis=(0, 1)) / freedom))
 
 
 def averaged(record: Record) -> Record:
     """A periodic record as two mean periods, the first of which does not count; others as they are."""
     if record.period is None:
         return record
-    u, y = (np.tile(known_means(one), (2, 1)) for one in settled_periods(record))
-    return replace_signals(record, u, y, burn_in=record.period)
-
-
-def known_means(y: Array) -> Array:
-    """The means (P, ·) over periods (count, P, ·) of what is known; NaN where no period knows."""
-    known = ~np.isnan(y)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(known, y, 0.0).sum(axis=0) / known.sum(axis=0))
-
-
-def whole_periods(record: Record) -> tuple[Array, Array]:
-    """U and y, (periods, P, ·), of the whole periods behind the burn-in; without a period all of it is one."""
-    known = len(record) - record.burn_in
-    P = record.period or known
-    if known < P:
-        raise DataError(f"period={P}, but only {known} samples count: give a whole period at least.")
-    begin = len(record) - known // P * P
-    return record.u[begin:].reshape(-1, P, record.nu), record.y[begin:].reshape(-1, P, record.ny)
-
-
-def settled_periods(record: Record) -> tuple[Array, Array]:
-    """The whole periods without those at the beginning that have a transient, at most half of them."""
-    u, y = whole_periods(record)
-    share = input_differences(u)
-    worst, first = int(np.argmax(share)), 0
-    if share[worst] > NOT_PERIODIC:
-        name = (record.input_names or [f"input {k + 1}" for k in range(record.nu)])[worst]
-        raise DataError(
-            f"period={record.period}, but u differs from period to period by {100.0 * share[worst]:.3g} % of its "
-            f"spread ({name}): give the right period, or None."
-        )
-    while len(y) - first > max(2, (len(y) + 1) // 2) and has_transient(y[first:]):
-        first += 1
-    return u[first:], y[first:]
+    u, y = (np.tile(known_means(one), (2, 1)) for one in periods_of(record)[:2])
+    return replace_signals(record, u, y, record.period)
 
 
 @np.errstate(all="ignore")
-def input_differences(u: Array) -> Array:
-    """By how much each input of periods (count, P, nu) differs from its mean period, in spreads; 0 if by rounding."""
-    apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
-    rounded = apart <= ROUNDING * np.abs(u).max(axis=(0, 1))
-    return np.where(rounded, 0.0, apart / np.where(rounded, 1.0, u.std(axis=(0, 1))))
-
-
-def has_transient(y: Array) -> bool:
-    """Whether an average of periods (count, P, ny) has a smaller mean squared error without the first of them.
-
-    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
-    the average is better without it where that is more than twice as much.
-    """
-    off, noise = mean_squares(y[0] - known_means(y[1:])), noise_of(y[1:])
-    size = mean_squares(y.reshape(-1, y.shape[-1]))
-    return noise is not None and bool(np.any(off > 2.0 * noise**2 * len(y) / (len(y) - 1) + ROUNDING**2 * size))
-
-
-@np.errstate(all="ignore")
-def mean_squares(y: Array) -> Array:
-    """The mean square of what is known of each output (T, ny); 0 where nothing is."""
-    known = ~np.isnan(y)
-    return np.asarray(np.sum(np.where(known, y, 0.0) ** 2, axis=0) / np.maximum(known.sum(axis=0), 1))
-
-
-@np.errstate(all="ignore")
-def noise_of(y: Array) -> Array | None:
-    """The standard deviation (ny,) of what differs between periods (count, P, ny); None where nothing tells."""
-    known = ~np.isnan(y)
-    freedom = np.maximum(known.sum(axis=0) - 1, 0).sum(axis=0)
-    squares = np.where(known, (y - known_means(y)) ** 2, 0.0).sum(axis=(0, 1))
-    return np.asarray(np.sqrt(squares / freedom)) if freedom.all() else None
-
-
 def noise_left(records: Sequence[Record]) -> Array | None:
     """The standard deviation (ny,) of the noise on records as they are used; None where no periods tell it.
 
     An average over P periods has noise smaller by √P; a record without periods has all of it.
     """
-    periods = [settled_periods(one)[1] for one in records]
-    levels = [level for level in map(noise_of, periods) if level is not None]
-    many = np.concatenate([np.isfinite(y).sum(axis=0) for y in periods])
-    shares = np.sum(1.0 / np.maximum(many, 1), axis=0, where=many > 0) / np.sum(many > 0, axis=0)
-    return np.sqrt(np.mean(np.square(levels), axis=0) * shares) if levels else None
+    periods = [periods_of(one).y for one in records]
+    variance = known_means(np.stack([noise_of(y) for y in periods]) ** 2)
+    many = np.concatenate([np.sum(~np.isnan(y), axis=0) for y in periods])
+    return None if np.isnan(variance).any() else np.sqrt(variance * known_means(np.where(many > 0, 1.0 / many, np.nan)))
 
 
 def notes_on_periods(records: Sequence[Record]) -> tuple[str, ...]:
     """What of periodic records is worth knowing: transients that are left out, and inputs that differ."""
-    notes = []
-    for k, record in enumerate(records, 1):
-        which = f"Record {k}: " if len(records) > 1 else ""
-        (u, y), settled = whole_periods(record), settled_periods(record)[1]
-        left, share = len(y) - len(settled), input_differences(u).max()
-        if left:
-            off, noise = np.sqrt(mean_squares(y[0] - known_means(settled))), noise_of(settled)
-            assert noise is not None
-            worst = int(np.argmax(off / np.maximum(noise, 1e-300)))
-            notes.append(
-                f"{which}The first {'period' if left == 1 else f'{left} periods'} of {len(y)} "
-                f"{'has a transient and is' if left == 1 else 'have a transient and are'} left out of the average: "
-                f"the first differs from the later ones by {off[worst]:.3g}, and these from each other by "
-                f"{noise[worst]:.3g}. Give burn_in={len(record) - len(settled) * y.shape[1]}."
-            )
-        if share:
-            notes.append(
-                f"{which}Inputs differ from period to period by {100.0 * share:.2g} % of their spread, and are "
-                f"averaged: look at period={record.period} if they should be equal."
-            )
-    return tuple(notes)
+    which = "Record {}: " if len(records) > 1 else ""
+    return tuple(which.format(k) + note for k, one in enumerate(records, 1) for note in periods_of(one).notes)
 
 
 def replace_signals(record: Record, u: Array, y: Array, burn_in: int) -> Record:

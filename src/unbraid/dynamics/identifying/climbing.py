@@ -11,7 +11,6 @@ from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import FEW, LOST, HeldOutError
 from unbraid.dynamics.identifying.request import Request
 from unbraid.dynamics.identifying.stages import Fitted, Identification
-from unbraid.dynamics.record import Record
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.fitting.session import Session
 from unbraid.results.outcome import Status
@@ -125,9 +124,7 @@ def find_size(
     request: Request,
     order: int,
     orders: int,
-    notes: tuple[str, ...],
-    began: float,
-    raw: Record | Sequence[Record],
+    notes: tuple[str, ...] = (),
 ) -> DynamicFit:
     """The fit of the order and rank that were asked for, or of those that are found from a first order on."""
     size = order, 0 if request.rank == "auto" else int(request.rank)
@@ -142,8 +139,6 @@ def find_size(
         fewer = None if found is None else found.point.model
         part = session.part(0.02 if found is None else 0.6, 0.85)
         found = work.fit_branches(part, linear, size[1], request.bases, fewer) or found
-    if not size[1] and found is None:
-        found = work.linear(linear)
-    fit = session.noted(replace(work, notes=notes).finish(session, found, linear, began, raw))
+    fit = session.noted(replace(work, notes=notes).finish(session, found, linear))
     session.tell_of_the_end()
     return replace(fit, status=Status.INTERRUPTED) if session.listener.take() else fit  # Ctrl-C since the last steps

@@ -17,11 +17,10 @@ import numpy as np
 
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Course, Feedback
-from unbraid.dynamics.models.initial import is_varying, known_means, known_spread
 from unbraid.dynamics.models.narx import NarxModel, lagged
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.record import Record
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.dynamics.record import Record, known_means, known_spread, moving_spread
+from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
 
 
@@ -29,7 +28,7 @@ from unbraid.results.model import DecoupledModel
 class Units:
     """Centres and scales of u and y, (nu,) and (ny,) each.
 
-    The scale of an input that does not vary is infinite: it is left out while a model is identified.
+    The scale of an input that does not vary is infinite: it is zero while a model is identified.
     """
 
     u_center: Array
@@ -42,39 +41,21 @@ class Units:
         """The mean and the standard deviation over all records, of what is known."""
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y[record.burn_in :] for record in records])
-        spread = known_spread(y)
-        u_scale, y_scale = np.where(is_varying(u), known_spread(u), np.inf), np.where(spread > 0.0, spread, 1.0)
-        return cls(u.mean(axis=0), u_scale, known_means(y), y_scale)
-
-    @property
-    def varying(self) -> BoolArray:
-        """Which inputs (nu,) vary."""
-        return np.isfinite(self.u_scale)
+        return cls(u.mean(axis=0), moving_spread(u, np.inf), known_means(y), known_spread(y, 1.0))
 
 
 class Scales(NamedTuple):
-    """Centre and scale of φ, inputs that do not vary among its entries, and of f (n,)."""
+    """Centre and scale of φ (mφ,), and of f (n,)."""
 
     center: Array
     scale: Array
     f_center: Array
     f_scale: Array
 
-    def reduced(self, M: Array) -> Array:
-        """The columns of M (k, mφ) for the entries of φ that vary, in balanced units."""
-        some = np.isfinite(self.scale)
-        return M[:, some] * self.scale[some]
-
-    def whole(self, M: Array) -> Array:
-        """The inverse: M in the user's units, with columns of zeros for entries of φ that do not vary."""
-        result, some = np.zeros((len(M), len(self.scale))), np.isfinite(self.scale)
-        result[:, some] = M / self.scale[some]
-        return result
-
 
 @dataclass(frozen=True)
 class Form(ABC):
-    """A form of dynamic models, for so many inputs that vary and so many outputs."""
+    """A form of dynamic models, for so many inputs and outputs."""
 
     nu: int
     ny: int
@@ -115,7 +96,7 @@ def balanced(units: Units, record: Record, some: slice) -> tuple[Array, Array, A
     u, y = (record.u - units.u_center) / units.u_scale, (record.y - units.y_center) / units.y_scale
     weight = np.isfinite(y).astype(np.float64)
     weight[: record.burn_in] = 0.0
-    return u[some, units.varying], y[some], weight[some]
+    return u[some], y[some], weight[some]
 
 
 @dataclass(frozen=True)
@@ -207,8 +188,7 @@ class NarxForm(Form):
     def model(self, L: Array, nonlinearity: DecoupledModel, spread: Array, signals: dict[str, Any]) -> DynamicModel:
         """Its lags come with it."""
         lags: dict[str, Any] = {"input_lags": self.input_lags, "output_lags": self.output_lags}
-        nu = (L.shape[1] - self.feedback.width) // len(self.input_lags)
-        return NarxModel(L, nonlinearity, nu=nu, spread=spread, **lags, **signals)
+        return NarxModel(L, nonlinearity, nu=self.nu, spread=spread, **lags, **signals)
 
     def input_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
         """'y(t-1)', 'u(t)' and so on."""

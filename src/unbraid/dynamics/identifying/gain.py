@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbraid.dynamics.models.function import ObserverFunction, Outputs
-from unbraid.dynamics.models.initial import FIRST, find_past, known_spread
+from unbraid.dynamics.models.initial import FIRST, find_past
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.state_space import StateSpaceModel
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, known_spread
 from unbraid.kernels.arrays import Array
 
 STEPS, MOST = 15, 10_000
@@ -22,8 +22,7 @@ STEPS, MOST = 15, 10_000
 def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
     """K (nx, ny) of least squared errors one step ahead, by Levenberg–Marquardt from zero, which is simulation."""
     nx, ny = model.order, model.ny
-    scale = known_spread(np.concatenate([record.y for record in records]))
-    scale = np.where(scale > 0.0, scale, 1.0)
+    scale = known_spread(np.concatenate([record.y for record in records]), 1.0)
     K, damping, parts = np.zeros((nx, ny)), 1e-3, cut(model, records)
     error, there = prediction_error(model, K, parts, scale, None)
     for _ in range(STEPS):

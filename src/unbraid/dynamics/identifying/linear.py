@@ -40,11 +40,13 @@ def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array
     """What spans Γ: directions (f ny, ·) and their singular values, largest first. Constants are projected out."""
     future_inputs, past, future, few = [], [], [], independent(np.concatenate([course.v for course in courses]))
     for course, begins in zip(courses, windows(courses, horizon), strict=True):
+        if not len(begins):
+            continue
         v, y, rows = course.v @ few, filled(course), begins[:, None] + np.arange(horizon)
         ones = np.ones((len(begins), 1))
-        future_inputs.append(np.concatenate([side_by_side(v[rows + horizon]), ones], axis=1))
-        past.append(np.concatenate([side_by_side(one[rows]) for one in (v, y)], axis=1))
-        future.append(side_by_side(y[rows + horizon]))
+        future_inputs.append(np.concatenate([v[rows + horizon].reshape(len(begins), -1), ones], axis=1))
+        past.append(np.concatenate([one[rows].reshape(len(begins), -1) for one in (v, y)], axis=1))
+        future.append(y[rows + horizon].reshape(len(begins), -1))
     blocks = [np.concatenate(several) for several in (future_inputs, past, future)]
     R = np.asarray(np.linalg.qr(np.concatenate(blocks, axis=1), mode="r")).T
     first, second = blocks[0].shape[1], blocks[0].shape[1] + blocks[1].shape[1]
@@ -52,15 +54,8 @@ def observability(courses: Sequence[Course], horizon: int) -> tuple[Array, Array
     return U, s
 
 
-def side_by_side(windows: Array) -> Array:
-    """Windows (W, horizon, k), of which there may be none, as rows (W, horizon k)."""
-    return windows.reshape(len(windows), windows.shape[1] * windows.shape[2])
-
-
 def independent(v: Array) -> Array:
-    """Combinations (p, ·) of signals (T, p) that carry all that varies in them: fewer where some are constants, copies
-    or combinations of others.
-    """
+    """Combinations (p, ·) of signals (T, p) that carry all that varies in them, each thing once."""
     _, s, V = np.linalg.svd(v - v.mean(axis=0), full_matrices=False)
     return np.asarray(V[s > DEPENDENT * s[0]].T) if s[-1] <= DEPENDENT * s[0] else np.eye(v.shape[1])
 

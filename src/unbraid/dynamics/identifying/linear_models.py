@@ -38,7 +38,7 @@ class LinearModels:
 
     def data(self, order: int) -> Data:
         """The records for a model of an order."""
-        return Data(StateSpaceForm(int(self.units.varying.sum()), self.records[0].ny, order), self.units, self.records)
+        return Data(StateSpaceForm(self.records[0].nu, self.records[0].ny, order), self.units, self.records)
 
     def level(self, order: int) -> Level:
         """How models of an order are fitted, and the best linear one."""

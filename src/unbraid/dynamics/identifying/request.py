@@ -14,7 +14,7 @@ from unbraid.bases.constraints import Constraint, per_branch
 from unbraid.data.problem import Problem
 from unbraid.dynamics.identifying.choosing import ladder
 from unbraid.dynamics.identifying.forms import Units
-from unbraid.dynamics.record import Record
+from unbraid.dynamics.record import Record, known_spread
 from unbraid.errors import DataError, SettingError, check_number, check_whole, shown
 from unbraid.fitting.checkpoints.checkpoint import journal_at
 from unbraid.fitting.request import Continuing
@@ -100,14 +100,17 @@ def check_enough(records: Sequence[Record], unknowns: int) -> None:
 
 
 @np.errstate(all="ignore")
-def check_sizes(records: Sequence[Record]) -> None:
-    """Refuse inputs of which none varies, and signals so large or small that numbers in their units overflow."""
-    units = Units.of(records)
-    if not units.varying.any():
+def check_signals(records: Sequence[Record]) -> None:
+    """Refuse outputs that do not vary, inputs of which none does, and signals whose numbers overflow in their units."""
+    units, (u, y) = Units.of(records), (np.concatenate([getattr(one, name) for one in records]) for name in ("u", "y"))
+    if not np.isfinite(units.u_scale).any():
         raise DataError("No input varies in any record: nothing can be learned of how outputs answer to them.")
-    u, y = (np.abs(np.concatenate([getattr(one, name) for one in records])) for name in ("u", "y"))
-    largest = max(u.max(), np.nanmax(y))
-    sizes = np.concatenate([units.u_scale[units.varying], units.y_scale])
+    still = np.flatnonzero(~(known_spread(y) > 0.0))
+    if still.size:
+        name = (records[0].output_names or [f"output {k + 1}" for k in range(y.shape[1])])[still[0]]
+        raise DataError(f"{name} does not vary in any record: leave it out, or give records in which it does.")
+    sizes, largest = np.concatenate([units.u_scale, units.y_scale]), max(np.abs(u).max(), np.nanmax(np.abs(y)))
+    sizes = sizes[np.isfinite(sizes)]
     if not (largest <= FARTHEST and sizes.min() * FARTHEST >= max(1.0, sizes.max())):
         raise DataError(
             f"The signals of the records have sizes from {sizes.min():.1g} to {largest:.1g}, more than floating-point "
@@ -124,7 +127,7 @@ def open_session(
     checkpoint: StrPath | None,
 ) -> Iterator[Session]:
     """A session for an identification, with a checkpoint that knows by records and settings what it belongs to."""
-    check_sizes(records)
+    check_signals(records)
     u, y = (np.concatenate([getattr(record, name) for record in records]) for name in ("u", "y"))
     lengths = [len(record) for record in records]
     own = Problem(u, np.nan_to_num(y))

@@ -12,8 +12,8 @@ from unbraid.bases import Basis, BSpline
 from unbraid.bases.constraints import Constraint
 from unbraid.bases.projection import Projection, targets
 from unbraid.dynamics.models.feedback import Course, Feedback
-from unbraid.dynamics.models.initial import is_varying
 from unbraid.dynamics.models.trajectory import Trajectory
+from unbraid.dynamics.record import moving_spread
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationState, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session
@@ -57,7 +57,8 @@ def improve(
     point = solver.point(model) or solver.point(at_rest(model))
     assert point is not None
     with passing_interrupts_on():
-        return model_of(drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))[0])
+        (run,) = drive(session, solver, [point], fitting.stopping(steps), ProgressSpan(phase))
+    return point_of(run).model
 
 
 def at_rest(model: Candidate) -> Candidate:
@@ -78,11 +79,6 @@ def point_of(run: Run) -> Point:
     return run.best.points[0]  # type: ignore[attr-defined, no-any-return]
 
 
-def model_of(run: Run) -> Candidate:
-    """The best model of a run."""
-    return point_of(run).model
-
-
 def with_branches(
     model: Candidate, trajectories: Sequence[Trajectory], solver: SimulationSteps, rng: np.random.Generator
 ) -> Candidate:
@@ -94,7 +90,9 @@ def with_branches(
     assert solver.basis is not None
     more = len(solver.projection.constraints) - model.rank
     phi = np.concatenate([one.phi for one in trajectories])
-    W0 = rng.standard_normal((more, phi.shape[1])) / np.where(is_varying(phi), phi.std(axis=0), np.inf)
+    spread = moving_spread(phi, np.inf)
+    W0, moving = np.zeros((more, len(spread))), np.isfinite(spread)
+    W0[:, moving] = rng.standard_normal((more, np.count_nonzero(moving))) / spread[moving]
     W0 /= np.maximum((W0 @ phi.T).std(axis=1), 1e-12)[:, None]
     inputs = (W0 @ phi.T)[None]
     u = inputs - inputs.mean(axis=-1, keepdims=True)

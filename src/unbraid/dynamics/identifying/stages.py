@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,14 +16,7 @@ from unbraid.dynamics.fit import DynamicFit
 from unbraid.dynamics.identifying.choosing import AS_GOOD, FEW, LOST, HeldOutError, Split, joined
 from unbraid.dynamics.identifying.continuation import follow_courses, is_steady, reaches, with_reach
 from unbraid.dynamics.identifying.data import Data
-from unbraid.dynamics.identifying.finishing import (
-    balanced_model,
-    in_user_units,
-    moving_spread,
-    normalised,
-    numbered,
-    scaled_states,
-)
+from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units, normalised, scaled_states
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
 from unbraid.dynamics.identifying.gain import find_gain
 from unbraid.dynamics.identifying.request import Request
@@ -43,8 +35,7 @@ from unbraid.dynamics.identifying.search import (
 )
 from unbraid.dynamics.models.feedback import Course
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.models.trajectory import Trajectory
-from unbraid.dynamics.record import Record, noise_left, notes_on_periods
+from unbraid.dynamics.record import moving_spread
 from unbraid.dynamics.simulating.candidate import Candidate
 from unbraid.dynamics.simulating.steps import Point, SimulationSteps
 from unbraid.fitting.session import CUTS, ProgressSpan, Session, cut_of
@@ -277,9 +268,7 @@ class Identification:
         """The model with the first guesses at the pasts of courses."""
         return model.with_pasts(tuple(course.past for course in courses))
 
-    def finish(
-        self, session: Session, found: Fitted | None, linear: Candidate, began: float, raw: Record | Sequence[Record]
-    ) -> DynamicFit:
+    def finish(self, session: Session, found: Fitted | None, linear: Candidate) -> DynamicFit:
         """The last steps, on all records, and the result: branches, or the linear model where that does as well."""
         last, cut = session.part(0.85, 1.0), None if found is None else found.cut
         steps = POLISH_STEPS if cut is None else 1  # who is in a hurry gets the model on all records as it is
@@ -291,16 +280,9 @@ class Identification:
                 break
         fits = [*lines, *(self.fit_of(run, found) for run in curved if found is not None)]
         best = min(fits, key=lambda fit: size_of(fit.simulation_error))
-        given_back = best is lines[0] and self.request.most and (found is None or found.rank)
-        given = [raw] if isinstance(raw, Record) else raw
-        return replace(
-            best,
-            linear=lines[0].model,
-            linear_error=lines[0].simulation_error,
-            notes=(*notes_on_periods(given), *best.notes, *([LINES] if given_back else [])),
-            noise=noise_left(given),
-            seconds=time.perf_counter() - began,
-        )
+        given_back = best is lines[0] and (found.rank if found else self.request.most)
+        notes = (*best.notes, LINES) if given_back else best.notes
+        return replace(best, linear=lines[0].model, linear_error=lines[0].simulation_error, notes=notes)
 
     def fit_of(self, run: Run, found: Fitted) -> DynamicFit:
         """What the last steps on all records have led to, in the user's units."""
@@ -313,14 +295,21 @@ class Identification:
         found = self.steadied(found, final, courses)
         far = np.full((final.rank, 2), found.reach)
         final = normalised(final, phi, self.request.constraints)
-        spread = moving_spread(phi[:, : form.feedback.fed])
-        noise = self.data.units.y_scale * root_mean_squares(courses, point.trajectories)
+        spread = moving_spread(phi[:, : form.feedback.fed], 1.0)
+        weight = np.concatenate([course.weight for course in courses])
+        off = np.concatenate([one.values.f[:, -form.ny :] for one in point.trajectories])
+        off -= np.concatenate([course.y for course in courses])
+        noise = self.data.units.y_scale * np.sqrt(np.sum(weight * off**2, axis=0) / weight.sum(axis=0))
         signals = {**self.data.signals(), "noise": noise}
         model = in_user_units(form, self.data.units, final, found.basis, far, spread, signals)
         if isinstance(model, StateSpaceModel):
             model = model.changed(K=find_gain(model, self.data.records))
-        return replace(
-            make_fit(self.data, model, final.pasts, found.basis, self.told(found)),
+        return make_fit(
+            self.data,
+            model,
+            final.pasts,
+            self.told(found),
+            basis=found.basis,
             status=run.status if found.cut is None else found.cut,
             objectives=run.trace.objective,
             starts=found.starts,
@@ -349,9 +338,8 @@ class Identification:
         courses = self.data.courses()
         solver = self.fitting.solver(courses, basis, model.rank)
         found = {k: past for (k, some), past in zip(self.data.stretches(), model.pasts, strict=True) if not some.start}
-        begin = self.onto(courses, model)
-        kept = begin.with_pasts(tuple(found.get(k, past) for k, past in enumerate(begin.pasts)))
-        point = solver.point(kept) or solver.point(begin)
+        pasts = tuple(found.get(k, course.past) for k, course in enumerate(courses))
+        point = solver.point(model.with_pasts(pasts)) or solver.point(self.onto(courses, model))
         point = point and solver.placed_anew(point)
         if point is None:
             return []
@@ -359,47 +347,34 @@ class Identification:
 
     def told(self, found: Fitted) -> tuple[str, ...]:
         """The notes, with what was chosen for the branches."""
-        varying = self.data.units.varying
-        names = self.data.records[0].input_names or numbered("u", len(varying))
-        still = [name for name, varies in zip(names, varying, strict=True) if not varies]
-        notes = (*self.notes, *(STILL.format(name) for name in still), *([] if found.steady else [UNSTEADY]))
-        if found.steady and found.basis is not None and found.inside is LOST and found.cut is None:
+        notes = self.notes
+        if not found.steady:
+            notes = (*notes, UNSTEADY if found.basis is None else f"{UNSTEADY} {CURE}")
+        elif found.basis is not None and found.inside is LOST and found.cut is None:
             notes = (*notes, ALL_DIVERGED)
         if found.basis is None or not np.isfinite([found.inside.size, found.beyond]).all():
             return notes
-        beyond = (
-            f"as polynomials for {100 * found.reach:g} % of their range, then as lines" if found.reach else "as lines"
-        )
+        length = f"as polynomials for {100 * found.reach:g} % of their range, then " if found.reach else ""
         return (
             *notes,
-            f"Branches are {found.basis!r} and go on {beyond}: chosen on stretches that were held out, with errors "
-            f"of {found.inside} of the spread within the range, and {100 * found.beyond:.3g} % where outputs were "
-            "larger than all that was fitted to.",
+            f"Branches are {found.basis!r} and go on {length}as lines: chosen on stretches that were held out, with "
+            f"errors of {found.inside} of the spread within the range, and {100 * found.beyond:.3g} % where outputs "
+            "were larger than all that was fitted to.",
         )
 
 
+CURE = "Lower the rank, give a constraint or a smaller basis, or a longer record."
 ALL_DIVERGED = (
     "In every basis that was tried simulations diverged, of held-out stretches or of the same inputs in another order: "
-    "do not rely on this model. Lower the rank, give a constraint or a smaller basis, or a longer record."
+    f"do not rely on this model. {CURE}"
 )
 LINES = (
     "The linear model is given back: no model with branches simulated the records better. Raise `starts`, or give "
     "another rank, basis or constraint."
 )
-STILL = "{} does not vary in any record: nothing is learned of it, and the model does not depend on it."
 UNSTEADY = (
-    "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs. "
-    "Lower the rank, give a constraint or a smaller basis, or a longer record."
+    "Outputs leave all bounds where the same inputs come in another order: do not rely on this model for other inputs."
 )
-
-
-def root_mean_squares(courses: Sequence[Course], trajectories: Sequence[Trajectory]) -> Array:
-    """What is left of each output (ny,) of courses, of what counts."""
-    squares = sum(
-        np.sum((course.weight * (one.values.f[:, -course.y.shape[1] :] - course.y)) ** 2, axis=0)
-        for course, one in zip(courses, trajectories, strict=True)
-    )
-    return np.asarray(np.sqrt(squares / sum(np.sum(course.weight > 0.0, axis=0) for course in courses)))
 
 
 def begin_counts(starts: int, linear: Candidate, fewer: Candidate | None) -> list[tuple[Candidate, int]]:

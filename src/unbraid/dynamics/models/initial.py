@@ -10,7 +10,8 @@ from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import FedBack
 from unbraid.dynamics.models.recursions import recursion_band, solve_recursion
 from unbraid.dynamics.models.trajectory import Trajectory, follow, solve_trajectory
-from unbraid.kernels.arrays import Array, BoolArray
+from unbraid.dynamics.record import known_spread
+from unbraid.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from unbraid.dynamics.models.base import DynamicModel
@@ -19,8 +20,6 @@ STEPS, HALVINGS = 20, 8
 """Gauss–Newton steps on a past, and halvings of one."""
 FIRST = 50
 """So many outputs at the beginning of a record set its initial state, and do not count; at most a tenth of it."""
-ROUNDING = 1e-12
-"""Of its size: what varies by less is taken to be constant."""
 
 
 def first_outputs(length: int) -> int:
@@ -66,8 +65,7 @@ class PastSearch:
     def __init__(self, model: DynamicModel, v: Array, target: Array, guess: Array) -> None:
         self.function, self.feedback, self.v, self.guess = model.function, model.feedback, v, guess
         self.target, self.known = target, np.isfinite(target)
-        size = known_spread(target)
-        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * np.where(size > 0.0, size, 1.0))
+        self.weight = 1.0 / np.maximum(model.noise, 1e-6 * known_spread(target, 1.0))
         self.prior = np.tile(1.0 / model.spread, model.feedback.longest)
         self.spread = model.spread
 
@@ -116,24 +114,6 @@ def add_past(force: Array, M: Array, past: Array, feedback: Feedback) -> None:
     for k, lag in enumerate(feedback.lags):
         for t in range(min(lag, force.shape[1])):
             force[:, t] += past[:, longest - lag + t] @ M[t, :, k * q : (k + 1) * q].T
-
-
-def known_means(signal: Array) -> Array:
-    """The mean (k,) of what is known, not NaN, of each column of a signal (T, k); zero where nothing is."""
-    known = ~np.isnan(signal)
-    return np.asarray(np.sum(np.where(known, signal, 0.0), axis=0) / np.maximum(known.sum(axis=0), 1))
-
-
-def known_spread(signal: Array) -> Array:
-    """The standard deviation (k,) of what is known of each column of a signal (T, k), of any size."""
-    size = np.abs(np.nan_to_num(signal)).max(axis=0, initial=0.0)
-    scaled = signal / np.where(size > 0.0, size, 1.0)
-    return np.asarray(size * np.sqrt(known_means((scaled - known_means(scaled)) ** 2)))
-
-
-def is_varying(signal: Array) -> BoolArray:
-    """Which columns (k,) of a signal (T, k) vary by more than rounding."""
-    return np.asarray(known_spread(signal) > ROUNDING * np.abs(signal).max(axis=0, initial=0.0))
 
 
 def equilibrium(function: FedBack, feedback: Feedback, v: Array, guess: Array, spread: Array) -> Array | None:

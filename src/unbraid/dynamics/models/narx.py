@@ -12,9 +12,9 @@ from unbraid.data.checks import as_names, counted
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.feedback import Feedback
 from unbraid.dynamics.models.function import ModelFunction
-from unbraid.dynamics.models.initial import equilibrium, known_means
+from unbraid.dynamics.models.initial import equilibrium
 from unbraid.dynamics.models.state_space import matrix, positive, vector
-from unbraid.dynamics.record import sampling_time
+from unbraid.dynamics.record import known_means, sampling_time
 from unbraid.errors import DataError, SettingError, check_whole, shown
 from unbraid.kernels.arrays import Array
 from unbraid.results.model import DecoupledModel
@@ -107,7 +107,7 @@ class NarxModel(DynamicModel):
         """The outputs just before the first that is simulated; where one is not known, the one before, or the mean."""
         some = y[: self.lead].copy()
         for t in range(len(some)):
-            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else known_means(y), some[t])
+            some[t] = np.where(np.isnan(some[t]), some[t - 1] if t else np.nan_to_num(known_means(y)), some[t])
         return some[-self.feedback.longest :]
 
     @np.errstate(all="ignore")

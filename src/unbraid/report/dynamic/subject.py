@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unbraid.data.problem import Problem
-from unbraid.dynamics.fit import DynamicFit, RecordError, Run, runs_on, simulation_error
+from unbraid.dynamics.fit import DynamicFit, RecordError, Run, runs_on
 from unbraid.dynamics.models.base import DynamicModel
 from unbraid.dynamics.models.slopes import visited
 from unbraid.dynamics.models.state_space import StateSpaceModel
-from unbraid.dynamics.record import Record, notes_on_periods
+from unbraid.dynamics.record import Record, several
 from unbraid.plots.labels import indexed
 from unbraid.report.subject import Subject
 from unbraid.results.carrying import carrying
@@ -47,11 +47,8 @@ class DynamicSubject:
         """Gather what a page is about."""
         model = fit.model
         inputs, outputs = shown(model.input_names, "u", model.nu), shown(model.output_names, "y", model.ny)
-        raw = [test] if isinstance(test, Record) else test
-        tests = tuple(runs_on(model, raw)) if raw else ()
-        errors = tuple(
-            replace(simulation_error([run]), notes=notes_on_periods([one])) for run, one in zip(tests, raw, strict=True)
-        )
+        tests = tuple(runs_on(model, test)) if isinstance(test, Record) or test else ()
+        errors = tuple(fit.error_on(one) for one in several(test or ()))
         return cls(fit, inputs, outputs, nonlinear_part(fit, inputs, outputs), tests, errors)
 
     @property

@@ -105,18 +105,16 @@ def python_code(subject: DynamicSubject) -> str:
         several = len(asked.records) > 1
         given = ["A", "B", "C", "D", "f"] if asked.function == "decouple" else []
         given += ["records" if several else "record", *(setting_code(*one) for one in asked.settings.items())]
-        lines += ["records = ["] if several else []
+        codes = []
         for k, one in enumerate(asked.records, 1):
             signals = [f"u{k}", f"y{k}"] if several else ["u", "y"]
             settings = [f"{name}={value!r}" for name, value in one.items() if value not in (None, 0)]
-            code = call_code("ub.dynamics.Record", [*signals, *settings])
-            lines.append(f"{code}," if several else f"record = {code}")
-        lines += ["]"] if several else []
-        lines += (
-            []
-            if asked.settings["rng"] is not None
-            else ["# the seed of this fit is not known: another one repeats it roughly"]
+            codes.append(call_code("ub.dynamics.Record", [*signals, *settings]))
+        lines.append(
+            "\n".join(["records = [", *(f"{code}," for code in codes), "]"]) if several else f"record = {codes[0]}"
         )
+        if asked.settings["rng"] is None:
+            lines.append("# the seed of this fit is not known: another one repeats it roughly")
         lines += [call_code(f"fit = ub.dynamics.{asked.function}", [one for one in given if one])]
         lines += ['fit.model.save("model.npz")', ""]
     return "\n".join(

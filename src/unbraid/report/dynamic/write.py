@@ -103,6 +103,8 @@ def report_page(subject: DynamicSubject, command: str | None = None, callback: C
 
 def settings(fit: DynamicFit) -> list[tuple[str, str]]:
     """What the fit was made with, as far as it is known, and the versions of what computes."""
+    asked = {} if fit.asked is None else fit.asked.settings
+    seed = asked.get("rng")
     shapes = ["none" if one is None else one.means for one in fit.constraints]
     records = "; ".join(repr(one).removeprefix("Record(").removesuffix(")") for one in fit.records)
     versions = f"{__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
@@ -110,11 +112,8 @@ def settings(fit: DynamicFit) -> list[tuple[str, str]]:
         ("records", records),
         ("basis", "not known" if fit.basis is None else repr(fit.basis)),
         ("shape asked for", ", ".join(dict.fromkeys(shapes)) or "none"),
-        ("starts", str(len(fit.starts) if fit.asked is None else fit.asked.settings["starts"])),
-        (
-            "seed",
-            "not known" if fit.asked is None or fit.asked.settings["rng"] is None else str(fit.asked.settings["rng"]),
-        ),
+        ("starts", str(asked.get("starts", len(fit.starts)))),
+        ("seed", "not known" if seed is None else str(seed)),
         ("time", f"{fit.seconds:.2g} s"),
         ("unbraid", versions),
     ]
