@@ -48,9 +48,10 @@ def test_a_name_means_the_module_of_that_name(name: str) -> None:
     assert part.first_module(network) is part.last_module(network) is network.get_submodule(name)
 
 
-def test_an_empty_name_means_the_whole_network() -> None:
+@pytest.mark.parametrize("name", ["", ":"])
+def test_an_empty_name_means_the_whole_network(name: str) -> None:
     network, other = Network(), nn.Linear(3, 2)
-    part = find_part(network, "")
+    part = find_part(network, name)
     assert part.of(network) is part.first_module(network) is part.last_module(network) is network
     assert part.replaced(network, other) is other
 

@@ -133,6 +133,8 @@ def find_part(network: object, part: object) -> Part:
         part = name_of(part, network)
     text = spelled(part)
     found = SLICE.fullmatch(text)
+    if text == ":" and not isinstance(network, torch.nn.Sequential):
+        return WHOLE
     if found is not None:
         return part_of_sequential(network, text, found["owner"] or "", found["first"], found["last"])
     if text == "":
