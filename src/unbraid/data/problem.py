@@ -419,7 +419,7 @@ class Problem(SampleArrays):
         if self.counted_as is None or kept is None:
             return self
         counts, taken = self.counted_as >= 0, self.take(kept)
-        if len(kept) == np.count_nonzero(counts):
+        if not self.copies:
             return taken
         weights = None if self.weights is None else self.weights[counts]
         total = np.bincount(self.counted_as[counts], weights)[kept]
@@ -428,6 +428,12 @@ class Problem(SampleArrays):
     def which_count(self) -> IndexArray | None:
         """The numbers of the samples that `counting` keeps; None: all, as they are."""
         return None if self.counted_as is None else np.flatnonzero(self.counted_as == np.arange(self.S))
+
+    @property
+    def copies(self) -> int:
+        """How many of the samples that count are exact copies of others."""
+        counted_as = self.counted_as
+        return 0 if counted_as is None else int(np.sum((counted_as >= 0) & (counted_as != np.arange(self.S))))
 
     @cached_property
     def counted_as(self) -> IndexArray | None:

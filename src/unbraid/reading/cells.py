@@ -104,10 +104,9 @@ class Cells:
         """The cells as they are written, (S,): numbers, NaN in gaps; where there are texts objects, None in gaps."""
         if not self.texts:
             return self.numbers
-        cells = (self.as_texts() if self.of_texts else self).texts
         result: np.ndarray[tuple[int], np.dtype[Any]] = self.numbers.astype(object)
         result[self.is_gap] = None
-        result[list(cells)] = list(cells.values())
+        result[list(self.texts)] = list(self.texts.values())
         return result
 
     def examples(self) -> str:
