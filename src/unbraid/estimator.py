@@ -189,8 +189,9 @@ class DecouplingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not weights.any():
             raise DataError("sample_weight is zero throughout: at least one sample has to count.")
         order = in_fixed_order(X, values, jacobians)
-        given = jacobians, None if np.all(weights == weights[0]) else weights
-        problem = Problem(X[order], values[order], *(None if one is None else one[order] for one in given))
+        ordered = None if jacobians is None else jacobians[order]
+        equal = np.all(weights == weights[0])
+        problem = Problem(X[order], values[order], ordered, None if equal else weights[order])
         distinct = problem.counting()
         if distinct.S == 1:
             raise DataError(f"Of {len(X)} samples only 1 distinct sample counts: at least 2 are needed.")

@@ -98,7 +98,7 @@ class Cells:
     @cached_property
     def cure(self) -> str:
         """How to write its texts as numbers, where that is what all of them are; else nothing."""
-        return number_cure(self.texts.values())
+        return number_cure(self.levels)
 
     def written(self) -> np.ndarray[tuple[int], np.dtype[Any]]:
         """The cells as they are written, (S,): numbers, NaN in gaps; where there are texts objects, None in gaps."""

@@ -198,8 +198,10 @@ def find_inputs_among_outputs(X: Array, F: Array, inputs: Sequence[str], outputs
         if not inputs or np.count_nonzero(known) < FEWEST_ON_LINE:
             continue
         Z, middle, spread = standardised(np.column_stack([F[known, i], X[known]]))
-        shares = Z[:, 0] @ Z / len(Z)
+        shares = np.nan_to_num(Z[:, 0] @ Z / len(Z))  # 0 of inputs that do not vary there
         k = 1 + int(np.argmax(np.abs(shares[1:])))  # the one that leaves least
+        if not shares[k]:
+            continue
         left = float(np.sqrt(np.mean((Z[:, 0] - shares[k] * Z[:, k]) ** 2)))
         rounded = np.hypot(rounding_of(F[known, i]) / spread[0], shares[k] * rounding_of(X[known, k - 1]) / spread[k])
         if not left <= max(NEARLY, 0.5 * rounded):
