@@ -111,6 +111,7 @@ def look_at(problem: Problem) -> Look:
     return Look(repr(problem), tuple(findings))
 
 
+@np.errstate(all="ignore")
 def look_at_columns(problem: Problem) -> list[Finding]:
     """What is odd about columns as a whole: those that do not vary, and inputs that are sums of others."""
     some = problem.thinned(MOST_ROWS)
@@ -171,7 +172,7 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
         return
     from scipy.linalg import qr
 
-    Z, middle, spread = standardised(X)
+    Z, middle, spread = standard_columns(X)
     _, R, order = qr(Z, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(R)) / np.sqrt(len(Z))
     independent = [int(k) for k in order[sizes > NEARLY]]
@@ -197,7 +198,7 @@ def find_inputs_among_outputs(X: Array, F: Array, inputs: Sequence[str], outputs
         known = np.isfinite(F[:, i])
         if not inputs or np.count_nonzero(known) < FEWEST_ON_LINE:
             continue
-        Z, middle, spread = standardised(np.column_stack([F[known, i], X[known]]))
+        Z, middle, spread = standard_columns(np.column_stack([F[known, i], X[known]]))
         shares = np.nan_to_num(Z[:, 0] @ Z / len(Z))  # 0 of inputs that do not vary there
         k = 1 + int(np.argmax(np.abs(shares[1:])))  # the one that leaves least
         if not shares[k]:
@@ -218,8 +219,7 @@ def find_inputs_among_outputs(X: Array, F: Array, inputs: Sequence[str], outputs
         )
 
 
-@np.errstate(all="ignore")
-def standardised(columns: Array) -> tuple[Array, Array, Array]:
+def standard_columns(columns: Array) -> tuple[Array, Array, Array]:
     """Columns with means 0 and mean squares 1, and the means and standard deviations that they had."""
     powers = np.frexp(np.abs(columns).max(axis=0))[1]
     columns = np.ldexp(columns, -powers)  # so that squares neither overflow nor vanish
