@@ -129,6 +129,7 @@ CURES = {"sink_parquet": "{0}.collect().to_numpy()", "tocsr": "{0}.toarray()", "
 
 
 TIMES = "turn times into numbers first, such as seconds since the first of them"
+TEXTS = ": encode texts as numbers first, or leave them out"
 
 
 def tensor_kind(tensor: Any) -> str:
@@ -144,7 +145,7 @@ def check_kind(name: str, array: Any) -> None:
     if array.dtype.kind in "mM":
         raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}: {TIMES}.")
     if array.dtype.kind not in "fiub":
-        cure = ": encode texts as numbers first, or leave them out" if array.dtype.kind in "USTO" else ""
+        cure = TEXTS if array.dtype.kind in "USTO" else ""
         raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype!s:.100}{cure}.")
     if array.ndim == 0:
         raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
@@ -163,7 +164,7 @@ def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
         except (ValueError, TypeError):
             strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
     kind = type(strange).__name__
-    cure = ": encode texts as numbers first, or leave them out" if isinstance(strange, str) else ""
+    cure = TEXTS if isinstance(strange, str) else ""
     if kind == "NAType":
         cure = f": replace what is missing by NaN, such as by {name}.to_numpy(float, na_value=np.nan)"
     elif kind in ("Timestamp", "Timedelta", "datetime", "timedelta", "date"):
