@@ -166,6 +166,9 @@ def test_an_output_that_is_an_input_is_told_by_the_fit_and_whatever_its_size() -
         assert f"f1 is {1.8 * size:.4g} x3 + " in look.of("output is an input")[0].said
     fit = ub.decouple(ub.Problem(arrays["X"], arrays["F"][:, 1:]), 1, starts=1, rng=0)
     assert any(note.startswith("The output f1 is 1.8 x3 + 32: ") for note in fit.notes)
+    arrays["F"][50:], arrays["X"][:50, :2] = np.nan, 7.0  # where it is known, other inputs do not vary
+    problem = ub.Problem(arrays["X"], arrays["F"][:, 1:], missing="mask")
+    assert problem.look().of("output is an input")[0].columns == ("f1", "x3")
 
 
 def test_lines_with_noise_and_steps_are_no_input_in_other_units() -> None:

@@ -63,10 +63,9 @@ class Reference:
         return float(self.around.freedom.sum())
 
     @cached_property
-    def left_out(self) -> tuple[IndexArray, Array]:
-        """The samples that are left out one at a time, and the squares that the fit leaves of each."""
-        which = chosen_samples(self.around, np.zeros(self.around.problem.S, dtype=bool))
-        return which, self.squares_left_out(self.around, which)
+    def left_out(self) -> Array:
+        """The squares that the fit leaves of samples that are left out one at a time."""
+        return self.squares_left_out(self.around)
 
     @cached_property
     def held_out(self) -> float:
@@ -77,9 +76,10 @@ class Reference:
         """The weighted squares of numbers (S, q) of samples, (S,); NaN counts for nothing."""
         return np.asarray(np.nansum((rows * self.around.scales(rows, which)) ** 2, axis=1))
 
-    def squares_left_out(self, there: Neighbourhood, which: IndexArray) -> Array:
-        """What a model leaves of samples when each is left out, as squares (S,)."""
-        left = leave_out(there, which, np.zeros(there.problem.S, dtype=bool))
+    def squares_left_out(self, there: Neighbourhood) -> Array:
+        """What a model leaves of samples when each is left out, as squares."""
+        nowhere = np.zeros(there.problem.S, dtype=bool)
+        left = leave_out(there, chosen_samples(self.around, nowhere), nowhere)
         return self.squares(left.residual, left.which)
 
     def left_by(self, there: Neighbourhood) -> float:
@@ -87,12 +87,6 @@ class Reference:
         if not (np.isfinite(defined_objective(there)) and np.isfinite(there.data_matrix).all()):
             return np.inf
         return float(self.squares(there.residuals()).sum())
-
-    def measured(self, there: Neighbourhood) -> tuple[bool, float, float | None]:
-        """Whether a model is no worse, what it leaves, and by how many percentage points its held-out error is more."""
-        if not self.allows(there):
-            return False, self.left_by(there), None
-        return True, self.left_by(there), float(np.max(held_out_error(there))) - self.held_out
 
     def allows(self, there: Neighbourhood) -> bool:
         """Whether a model is no worse than the fit but for chance, on the samples and on those that are left out."""
@@ -106,9 +100,8 @@ class Reference:
         spare = max(np.count_nonzero(~np.isnan(self.around.residuals())) - self.freedom, 1.0)
         if not fdtrc(more, spare, (left - least) / more / ((least + self.floor) / spare)) > CHANCE:
             return False
-        which, before = self.left_out
-        grown = self.squares_left_out(there, which) - before
-        uncertain = -ndtri(CHANCE) * float(grown.std()) / np.sqrt(len(which))
+        grown = self.squares_left_out(there) - self.left_out
+        uncertain = -ndtri(CHANCE) * float(grown.std()) / np.sqrt(len(grown))
         return bool(grown.mean() <= uncertain + self.floor / self.around.problem.S)
 
 

@@ -14,6 +14,7 @@ from unbraid.closed.starts import KINKED, POINTS, Curve, first_guesses
 from unbraid.closed.tidy import tidied, without_rounding
 from unbraid.data.problem import Problem
 from unbraid.errors import DataError, SettingError, shown
+from unbraid.inference.importance.without import held_out_error
 from unbraid.inference.linearised import linearised_uncertainty
 from unbraid.inference.neighbourhood import Neighbourhood, neighbourhood_of
 from unbraid.inference.tangent import count_unknowns
@@ -107,9 +108,16 @@ def held_against(subject: Fit | DecoupledModel, problem: Problem | None) -> Neig
 def by_curves(model: DecoupledModel) -> Formulas:
     """Forms for the branches of a model, judged by its curves alone."""
     found = tuple(by_curve(model, j) for j in range(model.rank))
-    best = {one.branch: one.best.formula for one in found if one.best is not None}
-    branches = [FormulaBranch(best[j], own.domain) if j in best else own for j, own in enumerate(model.branches)]
-    return Formulas(found, False, tidied(model.changed(branches=branches)))
+    best = {one.branch: one.best for one in found if one.best is not None}
+    return Formulas(found, False, tidied(with_forms(model, best)))
+
+
+def with_forms(model: DecoupledModel, best: Mapping[int, Candidate]) -> DecoupledModel:
+    """A model with formulas in place of some curves."""
+    branches = list(model.branches)
+    for j, one in best.items():
+        branches[j] = FormulaBranch(one.formula, branches[j].domain)
+    return model.changed(branches=branches)
 
 
 def by_curve(model: DecoupledModel, j: int) -> BranchFormulas:
@@ -145,18 +153,17 @@ def by_data(around: Neighbourhood) -> Formulas:
     if some.around is not around:
         here = accepted(Reference(around).allows, around, here.tangent.model, list(forms_of(here.tangent.model)))
     forms = forms_of(here.tangent.model)
-    kept = [one if one.branch in forms else without_best(one) for one in found]
-    return Formulas(tuple(kept), True, tidied(with_domains(here.tangent.model, around.problem.X)), plain_misfit(around))
+    for k, one in enumerate(found):
+        if one.branch not in forms:  # none could take the place of the curve beside those of other branches
+            found[k] = replace(one, candidates=tuple(replace(form, within=False) for form in one.candidates))
+    return Formulas(
+        tuple(found), True, tidied(with_domains(here.tangent.model, around.problem.X)), plain_misfit(around)
+    )
 
 
 def forms_of(model: DecoupledModel) -> dict[int, Form]:
     """The forms of those branches that are formulas."""
     return {j: own.formula.form for j, own in enumerate(model.branches) if isinstance(own, FormulaBranch)}
-
-
-def without_best(found: BranchFormulas) -> BranchFormulas:
-    """The same where no form could take the place of the curve beside those of other branches."""
-    return replace(found, candidates=tuple(replace(one, within=False) for one in found.candidates))
 
 
 def plain_misfit(around: Neighbourhood) -> str | None:
@@ -201,9 +208,9 @@ def of_branch(some: Reference, here: Neighbourhood, found: BranchFormulas, every
     result: list[Candidate] = []
     for one in judged(place, known or guessed(place)):
         if one.within and (every or not any(other.within for other in result)):
-            branches = [*model.branches[:j], FormulaBranch(one.formula, own.domain), *model.branches[j + 1 :]]
-            within, left, held_out = some.measured(reoptimise(here, model.changed(branches=branches), *ROUGHLY))
-            score = place.score(left, one.formula.form.size)
+            there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY)
+            within, score = some.allows(there), place.score(some.left_by(there), one.formula.form.size)
+            held_out = float(np.max(held_out_error(there))) - some.held_out if within else None
             result.append(replace(one, within=within, held_out=held_out, score=score))
         else:
             result.append(replace(one, within=False))
@@ -217,11 +224,7 @@ def as_it_is(branch: FormulaBranch) -> Candidate:
 
 def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
     """The model of a round with forms in place of curves, re-optimised, as far as that is allowed."""
-    model = here.tangent.model
-    branches = list(model.branches)
-    for j, one in best.items():
-        branches[j] = FormulaBranch(one.formula, branches[j].domain)
-    return accepted(allows, here, model.changed(branches=branches), sorted(best, key=lambda j: best[j].mean))
+    return accepted(allows, here, with_forms(here.tangent.model, best), sorted(best, key=lambda j: best[j].mean))
 
 
 def accepted(allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int]) -> Neighbourhood:

@@ -94,18 +94,16 @@ def frame_array(name: str, frame: Any) -> Any:
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise DataError(f"{name} has {labels.count(twice)} columns named {shown(twice)}: rename them.")
-    array = np.asarray(frame)
-    if array.size and array.dtype.kind in "fiub" and hasattr(frame, "iloc"):
-        return array
-    if array.size:  # column by column: of a frame of polars np.asarray makes numbers of dates
-        columns = [frame.iloc[:, k] if hasattr(frame, "iloc") else frame.to_series(k) for k in range(len(labels))]
-        named = [(f"{name}[{shown(label)}]", column) for label, column in zip(labels, columns, strict=True)]
-        parts = [as_real(label, column) for label, column in named]
-        nested = next((label for (label, _), part in zip(named, parts, strict=True) if part.ndim > 1), None)
-        if nested is not None:
-            raise DataError(f"{nested} must hold one number a row, and holds several: make columns of them.")
-        array = np.column_stack(parts)
-    return as_real(name, array)
+    array, pandas = np.asarray(frame), hasattr(frame, "iloc")
+    if not array.size or (array.dtype.kind in "fiub" and pandas):
+        return as_real(name, array)
+    parts = []
+    for k, label in enumerate(labels):  # of a whole frame of polars np.asarray makes numbers of dates
+        own = f"{name}[{shown(label)}]"
+        parts.append(as_real(own, frame.iloc[:, k] if pandas else frame.to_series(k)))
+        if parts[-1].ndim > 1:
+            raise DataError(f"{own} must hold one number a row, and holds several: make columns of them.")
+    return np.column_stack(parts)
 
 
 def as_real(name: str, given: Any) -> Any:
@@ -131,6 +129,7 @@ CURES = {"sink_parquet": "{0}.collect().to_numpy()", "tocsr": "{0}.toarray()", "
 
 
 TIMES = "turn times into numbers first, such as seconds since the first of them"
+TEXTS = ": encode texts as numbers first, or leave them out"
 
 
 def tensor_kind(tensor: Any) -> str:
@@ -146,7 +145,7 @@ def check_kind(name: str, array: Any) -> None:
     if array.dtype.kind in "mM":
         raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype}: {TIMES}.")
     if array.dtype.kind not in "fiub":
-        cure = ": encode texts as numbers first, or leave them out" if array.dtype.kind in "USTO" else ""
+        cure = TEXTS if array.dtype.kind in "USTO" else ""
         raise DataError(f"{name} must be an array of real numbers, got dtype {array.dtype!s:.100}{cure}.")
     if array.ndim == 0:
         raise DataError(f"{name} must be an array with one row a sample, got the single number {array}.")
@@ -165,13 +164,11 @@ def numbers_among_objects(name: str, array: npt.NDArray[np.object_]) -> Array:
         except (ValueError, TypeError):
             strange = next((entry for entry in array.flat if not isinstance(entry, Real)), None)
     kind = type(strange).__name__
-    cure = ""
+    cure = TEXTS if isinstance(strange, str) else ""
     if kind == "NAType":
         cure = f": replace what is missing by NaN, such as by {name}.to_numpy(float, na_value=np.nan)"
     elif kind in ("Timestamp", "Timedelta", "datetime", "timedelta", "date"):
         cure = f": {TIMES}"
-    elif isinstance(strange, str):
-        cure = ": encode texts as numbers first, or leave them out"
     raise DataError(f"{name} must be an array of real numbers, got Python objects, of type {kind} among others{cure}.")
 
 

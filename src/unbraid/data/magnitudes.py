@@ -12,14 +12,13 @@ weigh nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from unbraid.data.checks import is_mapped
 from unbraid.data.problem import Problem
-from unbraid.data.sample_arrays import SampleArrays
 from unbraid.errors import DataError
 from unbraid.kernels.arrays import Array, IndexArray
 
@@ -131,14 +130,12 @@ class Magnitudes:
                 "The samples or their weights have numbers beyond 1e60, or all below 1e-60 in a column. In memory they "
                 "would be brought to other sizes; in files and Dask arrays they are not: use other units."
             )
-        arrays: dict[str, Any] = {
-            "X": np.ldexp(problem.X, -self.x),
-            "F": None if problem.F is None else np.ldexp(problem.F, -self.f),
-            "J": None if problem.J is None else np.ldexp(problem.J, self.x - self.f[:, None]),
-            "weights": self._weights(problem.weights),
-        }
-        kept = {one.name: getattr(problem, one.name) for one in fields(SampleArrays) if one.name not in arrays}
-        return Problem.unchecked(SampleArrays(**arrays, **kept))
+        return problem.with_parts(
+            X=np.ldexp(problem.X, -self.x),
+            F=None if problem.F is None else np.ldexp(problem.F, -self.f),
+            J=None if problem.J is None else np.ldexp(problem.J, self.x - self.f[:, None]),
+            weights=self._weights(problem.weights),
+        )
 
     def _weights(self, weights: Array | None) -> Array | None:
         if self.w is None or weights is None:

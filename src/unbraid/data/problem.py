@@ -394,8 +394,12 @@ class Problem(SampleArrays):
         if self.home is None or client is None or (isinstance(self.home, Held) and self.home.client is client):
             return self
         chunks = self.home.chunks if isinstance(self.home, Held) else self.home
-        given = {one.name: getattr(self, one.name) for one in fields(SampleArrays)}
-        return Problem.unchecked(SampleArrays(**{**given, "home": Held(client, chunks)}))
+        return self.with_parts(home=Held(client, chunks))
+
+    def with_parts(self, **parts: Any) -> Problem:
+        """The same with other parts, which are known to belong together, without a look at them."""
+        own = {one.name: getattr(self, one.name) for one in fields(SampleArrays)}
+        return Problem.unchecked(SampleArrays(**{**own, **parts}))
 
     def counting(self) -> Problem:
         """The problem of the distinct samples that count: of weight above 0, with something known.
@@ -404,24 +408,27 @@ class Problem(SampleArrays):
         says nothing new. Samples in files and Dask arrays stay as they are; those that do not count add nothing to
         sums.
         """
-        counted_as = self.counted_as()
-        if counted_as is None:
+        kept = self.which_count()
+        if self.counted_as is None or kept is None:
             return self
-        counts, weights = counted_as >= 0, np.ones(self.S) if self.weights is None else self.weights
-        total = np.bincount(counted_as[counts], weights[counts], self.S)
-        kept = np.flatnonzero(counted_as == np.arange(self.S))
-        taken = self.take(kept)
-        if len(kept) < np.count_nonzero(counts):
-            given = {one.name: getattr(taken, one.name) for one in fields(SampleArrays)}
-            given["weights"] = None if np.all(total[kept] == total[kept[0]]) else total[kept]
-            taken = Problem.unchecked(SampleArrays(**given))
-        return taken
+        counts, taken = self.counted_as >= 0, self.take(kept)
+        if not self.copies:
+            return taken
+        weights = None if self.weights is None else self.weights[counts]
+        total = np.bincount(self.counted_as[counts], weights)[kept]
+        return taken.with_parts(weights=total.astype(np.float64) if np.ptp(total) else None)
 
     def which_count(self) -> IndexArray | None:
         """The numbers of the samples that `counting` keeps; None: all, as they are."""
-        counted_as = self.counted_as()
-        return None if counted_as is None else np.flatnonzero(counted_as == np.arange(self.S))
+        return None if self.counted_as is None else np.flatnonzero(self.counted_as == np.arange(self.S))
 
+    @property
+    def copies(self) -> int:
+        """How many of the samples that count are exact copies of others."""
+        counted_as = self.counted_as
+        return 0 if counted_as is None else int(np.sum((counted_as >= 0) & (counted_as != np.arange(self.S))))
+
+    @cached_property
     def counted_as(self) -> IndexArray | None:
         """Which sample each one counts as, (S,): itself, or the first of its exact copies; -1: it does not count.
 

@@ -76,12 +76,10 @@ def export_model(
     files = {target if own == ending else target.with_suffix(own): content for own, content in contents.items()}
     for own in files:
         check_companion(own, target)
-    written = []
     for own, content in files.items():
         with replacing(own) as file:
             file.write(content)
-        written.append(own)
-    return tuple(written)
+    return tuple(files)
 
 
 def check_companion(own: Path, target: Path) -> None:

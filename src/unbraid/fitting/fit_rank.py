@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.sample_set import SampleSet
 from unbraid.data.streamed import sample_set
-from unbraid.data.units import Units
 from unbraid.fitting.case import Case
 from unbraid.fitting.compression import Compression, spanning, spans_inputs
 from unbraid.fitting.continuation import ContinueBranches
@@ -90,7 +89,8 @@ def fit_rank(problem: Problem, request: Request, session: Session, *, fewer: boo
         fit = with_worth(fit, around, told)
     losses = session.told_of_losses(lost, case.problem)
     copies = notes_on_copies(problem) if counting is not usable or not problem.in_memory else []
-    own = numbered_as_given(fit.notes, usable) if counting is not usable else fit.notes
+    given = None if counting is usable else usable.which_count()
+    own = fit.notes if given is None else [renumbered(note, given) for note in fit.notes]
     notes = with_contradiction_first((*setup.levels.notes, *own, *copies, *losses))
     status = Status.INTERRUPTED if session.listener.take() else fit.status  # Ctrl-C since the last stage
     fit = fit if sizes.ordinary else fit.rescaled(sizes.x, sizes.f)
@@ -178,24 +178,9 @@ def padded(found: Found, larger: Iterates, rank: int) -> Found:
     return replace(found, runs=(replace(run, best=best),), starts=found.every_start, smoothing=smoothing)
 
 
-def numbered_as_given(notes: Sequence[str], problem: Problem) -> list[str]:
-    """Notes on the samples of a problem that count, with the numbers that samples have in the problem."""
-    counts = problem.which_count()
-    return [*notes] if counts is None else [renumbered(note, counts) for note in notes]
-
-
 def stays_put(samples: SampleSet) -> bool:
     """Whether all samples in memory are at one point, the origin in the solver's units."""
     return isinstance(samples, Samples) and not samples.X.any()
-
-
-def seen_samples(problem: Problem, units: Units) -> tuple[SampleSet, Compression | None]:
-    """The samples in a solver's units, and the basis that their inputs are in; None: that of the problem."""
-    if not spans_inputs(problem):
-        return sample_set(problem, units), None
-    samples = Samples.of(problem.take(slice(None)), units)
-    V = spanning(samples.X)
-    return replace(samples, X=samples.X @ V), Compression(None, V, 0.0)
 
 
 @dataclass(frozen=True)
@@ -214,7 +199,11 @@ class Setup:
     def of(cls, case: Case, fewer: bool = True) -> Self:
         """Samples in the solver's units, smaller versions of them, and the solver, for a case."""
         request, method, problem = case.request, case.request.method_used, case.problem
-        samples, inputs = seen_samples(problem, case.units)
+        samples, inputs = sample_set(problem, case.units), None  # the basis that inputs are in
+        if spans_inputs(problem):
+            own = Samples.of(problem.take(slice(None)), case.units)
+            V = spanning(own.X)
+            samples, inputs = replace(own, X=own.X @ V), Compression(None, V, 0.0)
         basis = request.basis_searched_on(problem)
         projection = Projection.onto(request.constraints, method.offset)
         coupling = method.coupling.final if problem.J is not None else 1.0

@@ -21,16 +21,14 @@ and only one number a sample is kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from unbraid.data.checks import ARRAYS, counted
 from unbraid.data.dask_arrays import Chunks, align
 from unbraid.data.problem import Problem, block_of
-from unbraid.data.sample_arrays import SampleArrays
 from unbraid.fitting.fit_rank import fit_rank, fit_unless_interrupted
 from unbraid.fitting.request import Request
 from unbraid.fitting.session import CUTS, Session
@@ -234,13 +232,12 @@ def reweighted(problem: Problem, weights: Array) -> Problem:
     """The problem with its weights times (S,) others, all samples in their places."""
     if np.all(weights == 1.0):
         return problem
-    kept: dict[str, Any] = {one.name: getattr(problem, one.name) for one in fields(SampleArrays)}
-    kept["weights"] = weights if problem.weights is None else problem.weights * weights
-    if problem.home is not None:
-        arrays = align({name: kept[name] for name in ARRAYS if kept[name] is not None})
-        names = problem.input_names, problem.output_names
-        kept.update(arrays, home=Chunks(arrays, partial(block_of, names, problem.whole)))
-    return Problem.unchecked(SampleArrays(**kept))
+    new = problem.with_parts(weights=weights if problem.weights is None else problem.weights * weights)
+    if problem.home is None:
+        return new
+    arrays = align({name: array for name in ARRAYS if (array := getattr(new, name)) is not None})
+    names = problem.input_names, problem.output_names
+    return new.with_parts(**arrays, home=Chunks(arrays, partial(block_of, names, problem.whole)))
 
 
 @dataclass(frozen=True)

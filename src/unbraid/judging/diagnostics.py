@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from unbraid.data.checks import counted
-from unbraid.data.in_memory import Samples
 from unbraid.data.magnitudes import Magnitudes
 from unbraid.data.problem import Problem
 from unbraid.data.units import Units
@@ -27,18 +26,15 @@ from unbraid.kernels.arrays import Array, IndexArray
 from unbraid.kernels.gauge import row_lengths
 from unbraid.metrics import angles_between
 from unbraid.results.advice import ending_as_low, match_of, on_misfit, on_starts
-from unbraid.results.branch import FittedBranch
 from unbraid.results.canonical import CanonicalModel, canonical_form
 from unbraid.results.carrying import carrying, chooses_smoothing, left_out, some_branches, superfluous
+from unbraid.results.evaluation import branch_slopes
 from unbraid.results.fit import Fit, errors_on, given_problem
 from unbraid.results.model import DecoupledModel
 from unbraid.results.smoothing import Smoothing, freedom_number
 from unbraid.results.worth.freedom import Freedom
-from unbraid.results.worth.fresh import beyond_training
 from unbraid.results.worth.objective import Objective
-from unbraid.solvers.evaluated import outputs_at
 from unbraid.solvers.gauss_newton import DENSE_LIMIT
-from unbraid.solvers.translate import in_solver_units
 
 MATTERS = 1.0
 """An error in % below which what is left is not asked about."""
@@ -336,28 +332,14 @@ class Balanced(NamedTuple):
 
 
 def balanced(model: DecoupledModel, problem: Problem) -> Balanced:
-    """A model at the samples, in balanced units; outside the training range, branches go on as the model's do.
-
-    The solver's own branches, which are fitted ones, go on with their last pieces there, which soon are huge.
-    """
+    """A model at the samples, in balanced units; outside the training range, branches go on as the model's do."""
     units = Units.balanced(problem)
-    samples = Samples.of(problem, units)
-    if are_fitted(model) and not beyond_training(model, problem.X).any():
-        it = in_solver_units(model, units)
-        at = outputs_at(samples, it)
-        return Balanced(it.W0[0], it.W1[0], samples.rooted(at.slopes[0]))
-    u = problem.X @ model.W0.T
-    slopes = np.stack([g.derivative(u[:, j]) for j, g in enumerate(model.branches)], axis=-1)
     V = model.W0 * units.x_scale
     length = row_lengths(V)
+    slopes = branch_slopes(model.branches, model.W0 @ problem.X.T).T * length
+    rooted = slopes if problem.weights is None else slopes * np.sqrt(problem.weights)[:, None]
     W0, W1 = V / np.where(length > 0.0, length, 1.0)[:, None], model.W1 / units.f_scale[:, None]
-    return Balanced(W0, W1, samples.rooted(slopes * length))
-
-
-def are_fitted(model: DecoupledModel) -> bool:
-    """Whether all branches of a model are in one basis, as those of a fit are."""
-    bases = {branch.basis if isinstance(branch, FittedBranch) else None for branch in model.branches}
-    return len(bases) == 1 and None not in bases
+    return Balanced(W0, W1, rooted)
 
 
 def products(at: Balanced) -> Array:

@@ -14,7 +14,7 @@ from unbraid.inference.importance.intervals import Shares, share_intervals
 from unbraid.inference.importance.marginals import Marginals
 from unbraid.inference.importance.needs import judge_branches, judge_inputs
 from unbraid.inference.importance.result import Importance, Need
-from unbraid.inference.importance.shares import Together, branch_parts, branch_shares, going_together, slope_shares
+from unbraid.inference.importance.shares import Together, branch_covariances, branch_parts, going_together, slope_shares
 from unbraid.inference.importance.sobol import sobol_indices
 from unbraid.inference.importance.without import (
     affordable,
@@ -147,7 +147,7 @@ def shares_of(model: DecoupledModel, samples: Problem, seed: int) -> tuple[Share
     """The shares of inputs and branches, and how many points with independent inputs are outside the range seen."""
     marginals = marginals_of(samples)
     indices = sobol_indices(model, marginals, seed)
-    branches = branch_shares(model, samples)
+    branches = branch_covariances(model, samples).sum(axis=2)
     outside = float(np.mean(beyond_training(model, marginals.pairs(POINTS, seed)[0])))
     return Shares(indices.first_order, indices.total, slope_shares(model, samples), branches), outside
 

@@ -63,16 +63,12 @@ def first_copies(arrays: Sequence[Array], which: IndexArray) -> IndexArray:
 
     Samples are sorted by keys of their rows, those of the first array at first, and compared where keys are the same.
     """
-    keys, alike = np.zeros(len(which), np.uint64), np.arange(len(which))
+    result, keys, alike = which.copy(), np.zeros(len(which), np.uint64), np.arange(len(which))
     for array in arrays:
         keys[alike] = keys[alike] * np.uint64(3) + row_keys(array, which[alike])
-        _, group, counts = np.unique(keys[alike], return_inverse=True, return_counts=True)
+        _, first, group, counts = np.unique(keys[alike], True, True, True)
+        result[alike] = which[alike[first[group]]]
         alike = alike[counts[group] > 1]
-        if not alike.size:
-            return which
-    result = which.copy()
-    _, first, group = np.unique(keys[alike], return_index=True, return_inverse=True)
-    result[alike] = which[alike[first[group]]]
     for array in arrays:
         for part in blocks(len(alike), array[0].size):
             some = alike[part]

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, inf, isinf
+from math import comb, isinf
 from typing import NamedTuple
 
 import numpy as np
@@ -90,12 +90,6 @@ class Pieces:
         if far is not None:
             slope[far] = [self.slope_at(one) for one in u[far].tolist()]
         return slope
-
-    @property
-    def limits(self) -> tuple[Array, Array]:
-        """Values and slopes (2,) at minus and plus infinity."""
-        ends = (-inf, inf)
-        return np.array([self.value_at(end) for end in ends]), np.array([self.slope_at(end) for end in ends])
 
     def bend(self, u: Array) -> Array:
         """The second derivative at u (S,); not a number where u is not one."""

@@ -98,16 +98,15 @@ class Cells:
     @cached_property
     def cure(self) -> str:
         """How to write its texts as numbers, where that is what all of them are; else nothing."""
-        return number_cure(self.texts.values())
+        return number_cure(self.levels)
 
     def written(self) -> np.ndarray[tuple[int], np.dtype[Any]]:
         """The cells as they are written, (S,): numbers, NaN in gaps; where there are texts objects, None in gaps."""
         if not self.texts:
             return self.numbers
-        cells = (self.as_texts() if self.of_texts else self).texts
         result: np.ndarray[tuple[int], np.dtype[Any]] = self.numbers.astype(object)
         result[self.is_gap] = None
-        result[list(cells)] = list(cells.values())
+        result[list(self.texts)] = list(self.texts.values())
         return result
 
     def examples(self) -> str:

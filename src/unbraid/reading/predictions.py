@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -82,12 +82,10 @@ class Predictions:
         slopes = [] if self.J is None else [f"d{output}/d{name}" for output in y for name in x]
         return tell_apart([printable(name).replace("\n", "?") for name in (*own, *y, *slopes)])
 
-    def rows(self) -> Iterator[list[Column]]:
-        """The columns of a table, some rows at a time."""
+    def table(self) -> list[Column]:
+        """The columns of a table."""
         own: list[Column] = [one.written() for one in self.cells] or list(self.X.T)
-        columns = [*own, *self.F.T, *(() if self.J is None else self.J.reshape(len(self.J), -1).T)]
-        for part in blocks(len(self.X), len(columns)):
-            yield [one[part] for one in columns]
+        return [*own, *self.F.T, *(() if self.J is None else self.J.reshape(len(self.J), -1).T)]
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,9 @@ def write_csv(file: BinaryIO, predictions: Predictions) -> None:
     plain = all(map(PLAIN_NAME.fullmatch, names))
     csv.writer(text, quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     writer = csv.writer(text, lineterminator="\n")
-    for rows in predictions.rows():
-        writer.writerows(zip(*map(csv_cells, rows), strict=True))
+    columns = predictions.table()
+    for part in blocks(len(predictions.X), len(columns)):
+        writer.writerows(zip(*(csv_cells(one[part]) for one in columns), strict=True))
     text.detach()
 
 
@@ -159,18 +158,17 @@ def write_parquet(file: BinaryIO, predictions: Predictions) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    names, texts = predictions.columns(), [bool(one.texts) for one in predictions.cells]
-    texts += [False] * (len(names) - len(texts))
-    types = [pyarrow.string() if one else pyarrow.float64() for one in texts]
+    def own(column: Column) -> pyarrow.Array:
+        if column.dtype == object:
+            return pyarrow.array([None if one is None else str(one) for one in column], type=pyarrow.string())
+        return pyarrow.array(np.ascontiguousarray(column))
+
+    names, columns = predictions.columns(), predictions.table()
+    types = [pyarrow.string() if one.dtype == object else pyarrow.float64() for one in columns]
     schema = pyarrow.schema(list(zip(names, types, strict=True)))
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        for rows in predictions.rows():
-            columns = [
-                [None if cell is None else str(cell) for cell in one] if text else np.ascontiguousarray(one)
-                for one, text in zip(rows, texts, strict=True)
-            ]
-            arrays = [pyarrow.array(one, type=type_) for one, type_ in zip(columns, types, strict=True)]
-            writer.write_table(pyarrow.table(arrays, schema=schema))
+        for part in blocks(len(predictions.X), len(columns)):
+            writer.write_table(pyarrow.table([own(one[part]) for one in columns], schema=schema))
 
 
 WRITERS = {

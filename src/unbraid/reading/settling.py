@@ -29,7 +29,7 @@ class Wanted:
 
     inputs: tuple[str, ...]
     others: tuple[str, ...]
-    gappy: tuple[str, ...]
+    gappy: frozenset[str]
     open: bool
     missing: str
     categories: bool
@@ -104,7 +104,7 @@ def settle(path: Path, cells: Sequence[Cells], wanted: Wanted) -> Settled:
 
 def count_strange(cells: Sequence[Cells], wanted: Wanted) -> int:
     """How many cells hold no finite number; of outputs that may have gaps, neither a gap."""
-    masked = set(wanted.gappy if wanted.missing == "mask" else ())
+    masked = wanted.gappy if wanted.missing == "mask" else ()
     strange = [~np.isfinite(one.numbers) & ~(one.is_gap & (one.name in masked)) for one in cells]
     return sum(int(np.count_nonzero(one)) for one in strange)
 
@@ -163,9 +163,9 @@ def strange_texts(texts: Sequence[Cells]) -> list[str]:
 def rows_to_keep(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> BoolArray:
     """Which rows have all that is needed, (S,): with "mask", outputs and Jacobians may be unknown."""
     keep = np.ones(len(numbers[0].numbers), dtype=bool)
-    masked = set(wanted.gappy if wanted.missing == "mask" else ())
     for one in numbers:
-        keep &= ~one.is_infinite if one.name in masked else np.isfinite(one.numbers)
+        masked = wanted.missing == "mask" and one.name in wanted.gappy
+        keep &= ~one.is_infinite if masked else np.isfinite(one.numbers)
     for one in texts:
         keep &= one.is_text
     return keep
@@ -173,16 +173,15 @@ def rows_to_keep(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wante
 
 def gaps_in_words(numbers: Sequence[Cells], texts: Sequence[Cells], wanted: Wanted) -> list[str]:
     """How many gaps there are, column by column, and what can be done about them; nothing where there are none."""
-    unknown = set(wanted.gappy)
     gappy = [one for one in numbers if one.is_gap.any() and not one.of_texts]
-    gappy = [one for one in gappy if not (wanted.missing == "mask" and one.name in unknown)]
+    gappy = [one for one in gappy if not (wanted.missing == "mask" and one.name in wanted.gappy)]
     counts = {one.name: int(one.is_gap.sum()) for one in gappy}
     counts |= {one.name: int((~one.is_text).sum()) for one in texts if not one.is_text.all()}
     if not counts:
         return []
     rows = np.any([one.is_gap for one in gappy] + [~one.is_text for one in texts], axis=0)
     cells = name_list((f"{quoted_name(name)} {count}" for name, count in counts.items()), len(counts))
-    only_outputs = unknown.issuperset(counts)
+    only_outputs = wanted.gappy.issuperset(counts)
     mask = f", or {MASK} where that stands for what is not known" if only_outputs else ""
     mask = ", since inputs and weights have to be known" if wanted.missing == "mask" else mask
     return [

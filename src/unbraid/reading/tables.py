@@ -43,7 +43,7 @@ def samples_in_table(table: Table, columns: Columns, callback: Callback | None =
     j = choose_jacobians(table, columns.jacobians, x, f)
     check_distinct(table, (*x, *f, *j, *w))
     gaps = columns.missing, columns.categories, columns.encoding
-    wanted = Wanted(x, (*f, *j, *w), (*f, *j), not columns.inputs, *gaps)
+    wanted = Wanted(x, (*f, *j, *w), frozenset((*f, *j)), not columns.inputs, *gaps)
     read = read_wanted(table, wanted, callback)
     x = read.encoding.input_names
     F, J, W = np.split(read.others, np.cumsum([len(f), len(j)]), axis=1)
@@ -78,9 +78,7 @@ def others_than(table: Table, named: Sequence[str]) -> tuple[str, ...]:
 def read_wanted(table: Table, wanted: Wanted, callback: Callback | None) -> Settled:
     """The columns that are wanted: at once where all cells are numbers, and else cell by cell."""
     try:
-        values = table.read(
-            (*wanted.inputs, *wanted.others), callback, Gaps(set(wanted.gappy), wanted.missing == "mask")
-        )
+        values = table.read((*wanted.inputs, *wanted.others), callback, Gaps(wanted.gappy, wanted.missing == "mask"))
     except CellError as first:
         cells = table.read_cells((*wanted.inputs, *wanted.others))
         if wanted.missing != "drop" and not wanted.open and count_strange(cells, wanted) == 1:

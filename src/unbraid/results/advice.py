@@ -103,18 +103,14 @@ def on_idle(which: Sequence[int], rank: int) -> str:
 
 def on_copies(copies: int, samples: int, merged: bool) -> str:
     """What to make of samples that are exact copies of others: whether a fit has `merged` them or takes all of them."""
-    looked = "" if merged else " looked at"
     are = "is an exact copy" if copies == 1 else "are exact copies"
-    said = f"{copies} of {samples} samples{looked} {are} of others."
-    if merged:
-        return (
-            f"{said} Copies count as one sample with the sum of their weights: errors and intervals are those of "
-            f"{counted(samples - copies, 'distinct sample')}."
-        )
-    return (
-        f"{said} In files and Dask arrays copies are not merged, and expected errors and intervals are too small: "
-        "remove the copies, or load the samples into memory."
+    told = (
+        "Copies count as one sample with the sum of their weights."
+        if merged
+        else "In files and Dask arrays copies are not merged, and expected errors and intervals are too small: remove "
+        "the copies, or load the samples into memory."
     )
+    return f"{copies} of {samples} samples{'' if merged else ' looked at'} {are} of others. {told}"
 
 
 # Errors that are left.

@@ -113,9 +113,7 @@ def is_one_point(problem: Problem) -> bool:
 def notes_on_copies(problem: Problem) -> list[str]:
     """A note where samples are exact copies of others, and on what became of them; in files some are looked at."""
     some = problem if problem.in_memory else problem.thinned(MOST_SAMPLES)
-    which = some.counted_as()
-    copies = 0 if which is None else int(np.count_nonzero((which >= 0) & (which != np.arange(some.S))))
-    return [on_copies(copies, some.S, merged=problem.in_memory)] if copies else []
+    return [on_copies(some.copies, some.S, merged=problem.in_memory)] if some.copies else []
 
 
 def notes_on_data(problem: Problem, status: Status) -> Iterator[str]:

@@ -72,13 +72,12 @@ class Ending(NamedTuple):
 
 def judge(fit: Fit, problem: Problem, fresh: Problem, outputs: Array) -> CurvePoint:
     """How a fit to a problem does on fresh samples; `outputs` are all values, for their spread."""
-    size = np.abs(outputs).max(axis=0)
-    size = np.where(size > 0.0, size, 1.0)  # squares of huge or tiny outputs are none
-    scaled = outputs / size
+    powers = -np.frexp(np.abs(outputs).max(axis=0))[1]  # without which squares of huge or tiny outputs are none
+    scaled = np.ldexp(outputs, powers)
 
     def errors_on(samples: Problem) -> Array:
         assert samples.F is not None
-        residual = np.mean(np.square((samples.F - fit.model(samples.X)) / size), axis=0)
+        residual = np.mean(np.square(np.ldexp(samples.F - fit.model(samples.X), powers)), axis=0)
         return percents_of_spread(residual, np.var(scaled, axis=0), np.mean(scaled, axis=0))
 
     return CurvePoint(problem.S, fresh.S, errors_on(fresh), float(errors_on(problem).max()), fit.model.rank)
@@ -89,7 +88,9 @@ def ending_of(curve: Sequence[CurvePoint], target: float | None, left: int) -> E
     if not curve:
         return None if left else Ending(False, NOT_JUDGED)
     if curve[-1].fresh < TRUSTED:
-        return None if left else Ending(False, on_few(curve[-1]))
+        few, samples = counted(curve[-1].fresh, "fresh point"), counted(curve[-1].samples, "sample")
+        said = f"only {few} judged the fit to {samples}, and {TRUSTED} are needed. Give a larger budget."
+        return None if left else Ending(False, f"The budget is spent. The error is not known yet: {said}")
     error = curve[-1].error
     if target is not None and error <= target:
         return Ending(True, f"The held-out error of {error:.2g} % is within the target of {target:g} %.")
@@ -105,14 +106,6 @@ def ending_of(curve: Sequence[CurvePoint], target: float | None, left: int) -> E
             "what is left is noise, or wants another rank or basis.",
         )
     return None if left else Ending(False, in_want(curve, target))
-
-
-def on_few(last: CurvePoint) -> str:
-    """What to say where no samples are left, and too few have judged the last fit."""
-    return (
-        f"The budget is spent. The error is not known yet: only {counted(last.fresh, 'fresh point')} judged the fit to "
-        f"{counted(last.samples, 'sample')}, and {TRUSTED} are needed. Give a larger budget."
-    )
 
 
 def has_stopped_falling(curve: Sequence[CurvePoint]) -> bool:

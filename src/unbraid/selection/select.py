@@ -155,9 +155,7 @@ def answer(question: Question, problem: Problem, session: Session) -> Selection:
 
 def folds_of(problem: Problem, folds: int, rng: np.random.Generator) -> IndexArray:
     """Which of the folds each sample is held out in, (S,): exact copies in the same one."""
-    counted_as = problem.counted_as()
-    if counted_as is None:
-        return rng.permutation(problem.S) % folds
+    counted_as = np.arange(problem.S) if problem.counted_as is None else problem.counted_as
     distinct, which = np.unique(counted_as, return_inverse=True)
     return (rng.permutation(len(distinct)) % folds)[which]
 

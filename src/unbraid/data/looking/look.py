@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Literal
@@ -111,6 +111,7 @@ def look_at(problem: Problem) -> Look:
     return Look(repr(problem), tuple(findings))
 
 
+@np.errstate(all="ignore")
 def look_at_columns(problem: Problem) -> list[Finding]:
     """What is odd about columns as a whole: those that do not vary, and inputs that are sums of others."""
     some = problem.thinned(MOST_ROWS)
@@ -171,11 +172,7 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
         return
     from scipy.linalg import qr
 
-    powers = np.frexp(np.abs(X).max(axis=0))[1]
-    X = np.ldexp(X, -powers)  # so that squares neither overflow nor vanish
-    Z = X - X.mean(axis=0)
-    spread = np.sqrt(np.mean(Z**2, axis=0))
-    Z = Z / spread
+    Z, middle, spread = standard_columns(X)
     _, R, order = qr(Z, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(R)) / np.sqrt(len(Z))
     independent = [int(k) for k in order[sizes > NEARLY]]
@@ -184,20 +181,14 @@ def find_collinear(X: Array, names: Sequence[str]) -> Iterator[Finding]:
         others = sorted(j for j, weight in zip(independent, weights, strict=True) if abs(weight) > COUNTS)
         weights = np.linalg.lstsq(Z[:, others], Z[:, k])[0]
         left = float(np.sqrt(np.mean((Z[:, k] - Z[:, others] @ weights) ** 2)))
-        exact = left <= EXACTLY
-        slopes = weights * spread[k] / spread[others]
-        constant = float(X[:, k].mean() - X[:, others].mean(axis=0) @ slopes)
-        own = np.ldexp(slopes, powers[k] - powers[others])
-        total = [*((slope, quoted_name(names[j])) for slope, j in zip(own, others, strict=True))]
-        constant = 0.0 if abs(constant) < 1e-5 * max(spread[k], float(np.abs(X[:, k]).max())) else constant
-        constant = float(np.ldexp(constant, powers[k]))
+        slopes = weights * (spread[k] / spread[others])
+        constant, name = float(middle[k] - middle[others] @ slopes), quoted_name(names[k])
+        total = combination(slopes, [names[j] for j in others], constant, float(np.abs(X[:, k]).max()))
         yield Finding(
-            "collinear" if exact else "nearly collinear",
+            "collinear" if left <= EXACTLY else "nearly collinear",
             (names[k], *(names[j] for j in others)),
-            f"The input {quoted_name(names[k])} is {'' if exact else 'nearly '}{combination(total, constant)}"
-            f"{'' if exact else f', but for {100.0 * left:.2g} % of its spread'}: what belongs to which of them cannot "
-            f"be told.",
-            f"Leave {quoted_name(names[k])} out, or give samples in which they vary apart.",
+            f"The input {name} is {but_for(left, total)}: what belongs to which of them cannot be told.",
+            f"Leave {name} out, or give samples in which they vary apart.",
         )
 
 
@@ -205,36 +196,35 @@ def find_inputs_among_outputs(X: Array, F: Array, inputs: Sequence[str], outputs
     """Outputs that are an input in other units, a x + b, but for rounding."""
     for i in map(int, np.flatnonzero(~is_constant(F))):
         known = np.isfinite(F[:, i])
-        line = line_of(X[known], F[known, i]) if np.count_nonzero(known) >= FEWEST_ON_LINE and len(inputs) else None
-        if line is None:
+        if not inputs or np.count_nonzero(known) < FEWEST_ON_LINE:
             continue
-        k, slope, constant, left = line
-        name, nearly = quoted_name(inputs[k]), left > EXACTLY
+        Z, middle, spread = standard_columns(np.column_stack([F[known, i], X[known]]))
+        shares = np.nan_to_num(Z[:, 0] @ Z / len(Z))  # 0 of inputs that do not vary there
+        k = 1 + int(np.argmax(np.abs(shares[1:])))  # the one that leaves least
+        if not shares[k]:
+            continue
+        left = float(np.sqrt(np.mean((Z[:, 0] - shares[k] * Z[:, k]) ** 2)))
+        rounded = np.hypot(rounding_of(F[known, i]) / spread[0], shares[k] * rounding_of(X[known, k - 1]) / spread[k])
+        if not left <= max(NEARLY, 0.5 * rounded):
+            continue
+        slope, name = shares[k] * (spread[0] / spread[k]), inputs[k - 1]
+        constant = float(middle[0] - slope * middle[k])
+        line = combination([slope], [name], constant, float(np.abs(F[known, i]).max()))
         yield Finding(
             "output is an input",
-            (outputs[i], inputs[k]),
-            f"The output {quoted_name(outputs[i])} is {'nearly ' if nearly else ''}"
-            f"{combination([(slope, name)], constant)}{f', but for {100.0 * left:.2g} % of its spread' * nearly}: a "
-            "straight line in one input, which may be the output itself in other units.",
-            f"If it is, leave {name} out: the model predicts nothing that was not given.",
+            (outputs[i], name),
+            f"The output {quoted_name(outputs[i])} is {but_for(left, line)}: a straight line in one input, which may "
+            "be the output itself in other units.",
+            f"If it is, leave {quoted_name(name)} out: the model predicts nothing that was not given.",
         )
 
 
-@np.errstate(all="ignore")
-def line_of(X: Array, f: Array) -> tuple[int, float, float, float] | None:
-    """The column k of X with f = a x + b but for rounding, a, b, and which share of its spread is left; or None."""
-    x_spread, f_spread = np.ptp(X, axis=0), np.ptp(f)
-    Z, z = (X - X.mean(axis=0)) / x_spread, (f - f.mean()) / f_spread
-    sizes = np.sqrt(np.sum(Z**2, axis=0))
-    slopes = (z @ Z) / sizes**2
-    k = int(np.argmax(np.abs(slopes) * sizes))  # the one that leaves least
-    left = float(np.sqrt(np.mean((z - slopes[k] * Z[:, k]) ** 2) / np.mean(z**2)))
-    rounded = np.hypot(rounding_of(f) / f_spread, slopes[k] * rounding_of(X[:, k]) / x_spread[k]) / np.std(z)
-    if not left <= max(NEARLY, 0.5 * rounded):
-        return None
-    slope = float(slopes[k] * f_spread / x_spread[k])
-    constant = float(f.mean() - slope * X[:, k].mean())
-    return k, slope, 0.0 if abs(constant) < 1e-5 * float(np.abs(f).max()) else constant, left
+def standard_columns(columns: Array) -> tuple[Array, Array, Array]:
+    """Columns with means 0 and mean squares 1, and the means and standard deviations that they had."""
+    powers = np.frexp(np.abs(columns).max(axis=0))[1]
+    columns = np.ldexp(columns, -powers)  # so that squares neither overflow nor vanish
+    middle, spread = columns.mean(axis=0), columns.std(axis=0)
+    return (columns - middle) / spread, np.ldexp(middle, powers), np.ldexp(spread, powers)
 
 
 def rounding_of(values: Array) -> float:
@@ -247,10 +237,16 @@ def rounding_of(values: Array) -> float:
     return step if np.abs(counts - np.round(counts)).max() < ON_GRID else 0.0
 
 
-def combination(terms: Sequence[tuple[float, str]], constant: float) -> str:
-    """A sum in words of mathematics: '2 a - 0.5 b + 3'."""
+def but_for(left: float, combination: str) -> str:
+    """A sum in words, and which share of the spread it leaves."""
+    return combination if left <= EXACTLY else f"nearly {combination}, but for {100.0 * left:.2g} % of its spread"
+
+
+def combination(slopes: Iterable[float], names: Sequence[str], constant: float, largest: float) -> str:
+    """A sum in words of mathematics, '2 a - 0.5 b + 3'; without its constant where that is small for what it tells."""
     parts: list[str] = []
-    for size, name in [*terms, *([(constant, "")] if constant or not terms else [])]:
+    terms = list(zip(slopes, map(quoted_name, names), strict=True))
+    for size, name in [*terms, *([(constant, "")] if abs(constant) >= 1e-5 * largest or not terms else [])]:
         number = "" if name and abs(abs(size) - 1.0) < 1e-5 else f"{abs(size):.4g}"
         sign = ("- " if size < 0 else "+ ") if parts else ("-" if size < 0 else "")
         parts.append(sign + " ".join(filter(None, (number, name))))

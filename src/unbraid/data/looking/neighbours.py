@@ -155,6 +155,11 @@ class Neighbours(NamedTuple):
         total = max(float(np.sum(self.rises**2)), np.finfo(float).tiny)
         return float(np.sum((self.rises - self.expected(slopes)) ** 2)) / total
 
+    def told(self, cause: str, left: float, where: str = "") -> str:
+        """The note on a likely cause, with what mended Jacobians leave unexplained, and the given ones."""
+        sure = f"So mended, J explains {percent(left)} of how F changes from a sample to its neighbours"
+        return told(cause, where, f"{sure}; as it is, {percent(self.left(self.slopes))}. ")
+
     def left_at_any_size(self, slopes: Array) -> float:
         """The same of slopes times the best positive factor: slopes that are too steep for such steps may be right."""
         expected = self.expected(slopes)
@@ -211,9 +216,8 @@ def describe_mending(near: Neighbours) -> str | None:
     """The sentence where neighbours show that Jacobians would be those of the values if they were mended."""
     found = ((near.left(slopes), near.left_at_any_size(slopes), cause) for cause, slopes in mended(near))
     left, at_any_size, cause = min(found, default=(np.inf, np.inf, ""))
-    sure = certainty(left, near.left(near.slopes))
     better = left < min(GAINED * near.left(near.slopes), MENDED)
-    return told(cause, "", sure) if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
+    return near.told(cause, left) if better and at_any_size < GAINED * near.left_at_any_size(near.slopes) else None
 
 
 def describe_disorder(near: Neighbours, J: Array, ordered: float = ORDERED) -> str | None:
@@ -272,8 +276,8 @@ def describe_units(near: Neighbours) -> str | None:
     if not apart.any() or not total or left > min(GAINED * left_together, UNITS_LEFT * total):
         return None
     sizes = ", ".join(f"{1.0 / one:.2g}" if one else "infinitely many" for one in factors[:6])
-    sure = certainty(left / total, near.left(near.slopes))
-    return told(f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should", "", sure)
+    cause = f"J is not in the units of X and F: by input, it seems to be {sizes} times what it should"
+    return near.told(cause, left / total)
 
 
 def describe_output_signs(near: Neighbours) -> str | None:
@@ -282,12 +286,11 @@ def describe_output_signs(near: Neighbours) -> str | None:
     tiny = np.finfo(float).tiny
     together, own = np.sum(expected * near.rises, axis=0), np.sum(expected**2, axis=0)
     explained = together**2 / np.maximum(own * np.sum(near.rises**2, axis=0), tiny)
-    wrong = np.flatnonzero((together < 0.0) & (explained > 1.0 - MOST_LEFT))
-    if not 0 < len(wrong) < len(explained):
+    wrong = (together < 0.0) & (explained > 1.0 - MOST_LEFT)
+    if not wrong.any() or wrong.all():
         return None
-    signs = np.where(np.isin(np.arange(len(expected[0])), wrong), -1.0, 1.0)
-    sure = certainty(near.left(near.slopes * signs[:, None]), near.left(near.slopes))
-    return told("J has the wrong sign", f" in output {', '.join(str(i + 1) for i in wrong[:6])}", sure)
+    left = near.left(near.slopes * np.where(wrong, -1.0, 1.0)[:, None])
+    return near.told("J has the wrong sign", left, f" in output {one_based(np.flatnonzero(wrong)[:6].tolist())}")
 
 
 def describe_factor(near: Neighbours) -> str | None:
@@ -298,7 +301,7 @@ def describe_factor(near: Neighbours) -> str | None:
     if 1.0 / FAR_FACTOR < factor < FAR_FACTOR or left >= MOST_LEFT or not factor:
         return None
     cause = f"J is {1.0 / factor:.2g} times the Jacobian of the values: a factor is missing, or units differ"
-    return told(cause, "", certainty(left, near.left(near.slopes)))
+    return near.told(cause, left)
 
 
 def orders(count: int) -> Iterator[list[int]]:
@@ -315,14 +318,6 @@ def orders(count: int) -> Iterator[list[int]]:
 def one_based(order: list[int]) -> str:
     """Positions as a reader counts them."""
     return ", ".join(str(one + 1) for one in order)
-
-
-def certainty(left: float, left_as_given: float) -> str:
-    """How sure a cause is: what mended Jacobians, and the given ones, explain of the differences between neighbours."""
-    return (
-        f"So mended, J explains {percent(left)} of how F changes from a sample to its neighbours; as it is, "
-        f"{percent(left_as_given)}. "
-    )
 
 
 def percent(left: float) -> str:

@@ -10,7 +10,7 @@ scheme is run; each formula has nodes of its own. In single precision the model 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from unbraid.export.onnx_graphs.expressions import write_expression
 from unbraid.export.onnx_graphs.nodes import Graph, check_onnx
 from unbraid.export.portable import Portable, as_portable
 from unbraid.export.tables import tabulate
-from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.expressions import Expression
 from unbraid.results.branches.forms import Formula
@@ -104,17 +103,16 @@ def pieces_nodes(graph: Graph, functions: Sequence[Pieces], u: str, slopes: bool
         if slopes:
             slope = value if slope is None else graph.node("Add", graph.node("Mul", slope, t), value)
         value = graph.node("Add", graph.node("Mul", value, t), powers.pop())
-    values, gradients = (np.array(ends) for ends in zip(*(one.limits for one in functions), strict=True))
-    value = with_limits(graph, t, value, values)
+    value = with_limits(graph, t, value, [one.value_at for one in functions])
     if slope is not None:
-        slope = with_limits(graph, t, graph.node("Mul", slope, rate), gradients)
+        slope = with_limits(graph, t, graph.node("Mul", slope, rate), [one.slope_at for one in functions])
     return Evaluated(value, slope)
 
 
-def with_limits(graph: Graph, t: str, value: str, limits: Array) -> str:
-    """Values with their limits (r, 2) at minus and plus infinity where t is infinite: sums of infinities have none."""
-    for end, other in enumerate(("detect_positive", "detect_negative")):
-        limit = graph.constant(limits[:, end].astype(graph.dtype))
+def with_limits(graph: Graph, t: str, value: str, functions: Sequence[Callable[[float], float]]) -> str:
+    """Values, and where t is infinite the limits of the functions: sums of infinities have none."""
+    for end, other in ((-np.inf, "detect_positive"), (np.inf, "detect_negative")):
+        limit = graph.constant(np.array([one(end) for one in functions], graph.dtype))
         value = graph.node("Where", graph.node("IsInf", t, **{other: 0}), limit, value)
     return value
 

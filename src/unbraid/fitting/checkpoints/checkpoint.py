@@ -128,12 +128,7 @@ class Checkpoint(Journal):
         if self.changed:
             self._write(time.perf_counter())
         self.changed = False  # there is no other try
-        if self.refused is None:
-            return ()
-        return (
-            f"{self.refused} The fit went on without its checkpoint; called again, it begins where that file was "
-            "written last, or anew.",
-        )
+        return () if self.refused is None else (f"{self.refused} The fit went on without its checkpoint.",)
 
     def excuse(self) -> None:
         """Take note that what goes wrong now is not the fault of the file."""

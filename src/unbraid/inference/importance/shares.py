@@ -47,11 +47,6 @@ def normalised(squares: Array) -> Array:
     return np.asarray(squares / np.where(total > 0.0, total, np.inf))
 
 
-def branch_shares(model: DecoupledModel, samples: Problem) -> Array:
-    """The shares (n, r) of branches in the outputs."""
-    return np.asarray(branch_covariances(model, samples).sum(axis=2))
-
-
 def branch_covariances(model: DecoupledModel, samples: Problem) -> Array:
     """Covariances (n, r, r) of what branches add to each output, over its variance: zero where it does not vary."""
     R = branch_values(model.branches, model.W0 @ samples.X.T)  # (r, S)
