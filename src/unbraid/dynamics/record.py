@@ -231,10 +231,14 @@ def moving_spread(signal: Array, constant: float) -> Array:
 
 
 class Periods(NamedTuple):
-    """U and y, (count, P, ·), of the whole periods of a record without transient; and what is worth knowing of them."""
+    """U and y, (count, P, ·), of the whole periods of a record without transient; and what is worth knowing of them.
+
+    Where they are not averaged, they are one, all samples from `begin` on.
+    """
 
     u: Array
     y: Array
+    begin: int
     notes: tuple[str, ...]
 
 
@@ -252,9 +256,8 @@ def periods_of(record: Record) -> Periods:
         off, noise = np.sqrt(known_means((y[0] - known_means(y[left:])) ** 2)), noise_of(y[left:])
         worst = int(np.nanargmax(off / noise))
         notes.append(
-            f"A transient is left out of the average, {counted(left, 'period')} of {len(y)}: the first differs from "
-            f"the later ones by {off[worst]:.3g}, and these from each other by {noise[worst]:.3g}. Give "
-            f"burn_in={begin + left * P}."
+            f"A transient is left out, {counted(left, 'period')} of {len(y)}: the first differs from the later ones by "
+            f"{off[worst]:.3g}, and these from each other by {noise[worst]:.3g}. Give burn_in={begin + left * P}."
         )
     apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
     share = np.where(apart > ROUNDING * np.abs(u).max(axis=(0, 1)), apart / u.std(axis=(0, 1)), 0.0)
@@ -267,26 +270,41 @@ def periods_of(record: Record) -> Periods:
         )
     if share[worst]:
         notes.append(
-            f"Inputs differ from period to period by {100.0 * share[worst]:.2g} % of their spread, and are averaged: "
-            f"look at period={P} if they should be equal."
+            f"Inputs differ from period to period by {100.0 * share[worst]:.2g} % of their spread: look at period={P} "
+            "if they should be equal."
         )
-    return Periods(u[left:], y[left:], tuple(notes))
+    begin = begin + left * P if left else record.burn_in
+    u, y = u[left:], y[left:]
+    if not is_settled(y):
+        u, y = record.u[None, begin:], record.y[None, begin:]
+        if record.period is not None:
+            notes.append(
+                "No three periods agree, so that a transient cannot be told from noise: they are not averaged, and no "
+                "noise is given."
+            )
+    return Periods(u, y, begin, tuple(notes))
 
 
 def transient_length(y: Array) -> int:
-    """How many periods (count, P, ny) at the beginning, at most half, an average has a smaller error without.
-
-    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
-    the mean squared error of the average is smaller without it where that is more than twice as much.
-    """
-    left, size = 0, known_means(y.reshape(-1, y.shape[-1]) ** 2)
-    while (count := len(y) - left - 1) >= max(2, (len(y) + 1) // 2):
-        later = y[left + 1 :]
-        off = known_means((y[left] - known_means(later)) ** 2)
-        if not np.any(off > 2.0 * noise_of(later) ** 2 * (count + 1) / count + ROUNDING**2 * size):
-            break
+    """How many periods (count, P, ny) at the beginning, at most half, are left out as a transient."""
+    left = 0
+    while left < min(len(y) // 2, len(y) - 2) and not is_settled(y[left:]):
         left += 1
     return left
+
+
+def is_settled(y: Array) -> bool:
+    """Whether the first of three periods (count, P, ny) or more has no transient that an average is better without.
+
+    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
+    the mean squared error of the average is smaller without it where that is more than twice as much. Of fewer than
+    three periods nothing tells.
+    """
+    if len(y) < 3:
+        return False
+    off, size = known_means((y[0] - known_means(y[1:])) ** 2), known_means(y.reshape(-1, y.shape[-1]) ** 2)
+    noise = noise_of(y[1:]) ** 2 * len(y) / (len(y) - 1)
+    return not np.any(off > 2.0 * noise + ROUNDING**2 * size)
 
 
 @np.errstate(all="ignore")
@@ -300,7 +318,10 @@ def averaged(record: Record) -> Record:
     """A periodic record as two mean periods, the first of which does not count; others as they are."""
     if record.period is None:
         return record
-    u, y = (np.tile(known_means(one), (2, 1)) for one in periods_of(record)[:2])
+    periods = periods_of(record)
+    if len(periods.y) == 1:
+        return replace_signals(record, record.u, record.y, burn_in=periods.begin)
+    u, y = (np.tile(known_means(one), (2, 1)) for one in periods[:2])
     return replace_signals(record, u, y, burn_in=record.period)
 
 
