@@ -218,6 +218,19 @@ def test_a_simulation_is_that_of_the_library(folder: Path) -> None:
     np.testing.assert_array_equal(simulated, np.column_stack([record.u, duffing_fit().model.simulate(record.u)]))
 
 
+def test_moments_of_another_sampling_time_are_noted_and_refused_where_they_are_named(folder: Path) -> None:
+    record = read_record("record.csv", "force", "position")
+    table(Record(record.u, record.y, 0.3), "slow.csv")
+    assert run("simulate dynamic.npz record.csv --time t -o y.csv").stderr == ""
+    said = "slow.csv: The record has a sampling time of 0.3, and the model one of 0.1"
+    assert f"Note: {said}" in run("simulate dynamic.npz slow.csv -o y.csv").stderr
+    assert said in refusal(run("simulate dynamic.npz slow.csv --time t -o y.csv"))
+    text = Path("slow.csv").read_text(encoding="utf-8").replace("0.300000,", "noon,")
+    Path("text.csv").write_text(text, encoding="utf-8")
+    assert run("simulate dynamic.npz text.csv -o y.csv").stderr == ""
+    assert "noon" in refusal(run("simulate dynamic.npz text.csv --time t -o y.csv"))
+
+
 def test_measured_outputs_set_the_initial_state(folder: Path) -> None:
     result = run("simulate dynamic.npz record.npz --start-outputs y --first 30 -o y.npz")
     assert "the first 30 measured outputs" in result.stdout

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import counted, numbers
-from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.record import Record, as_records, sampling_time
 from unbraid.errors import DataError, FileError, UnbraidError
 from unbraid.kernels.arrays import Array
 from unbraid.reading.arrays import check_sizes
@@ -109,6 +109,14 @@ def read_inputs(
     return signals["inputs"], signals.get("start_outputs")
 
 
+def read_sampling_time(path: StrPath, time: str) -> float:
+    """The sampling time that a column or an array with moments tells; they have to be even."""
+    with open_source(path, Columns()) as source:
+        t = (signals_in_table(source, {}, time) if isinstance(source, Table) else signals_in_arrays(source, {}, time))[1]
+    with naming(path):
+        return sampling_time(None, t, np.size(t))
+
+
 def signals_in_table(
     table: Table, asked: Mapping[str, Sequence[str]], time: str | None, callback: Callback | None = None
 ) -> tuple[dict[str, Signals], Array | None]:
@@ -127,7 +135,7 @@ def signals_in_table(
         )
     every = [name for names in columns.values() for name in names]
     check_distinct(table, (*every, *t))
-    values = read_columns(table, (*every, *t), (*columns["inputs"], *t), callback)
+    values = read_columns(table, (*every, *t), (*columns.get("inputs", ()), *t), callback)
     parts = np.split(values, np.cumsum([len(names) for names in columns.values()]), axis=1)
     signals: dict[str, Signals] = {
         option: (part, names) for (option, names), part in zip(columns.items(), parts, strict=False)

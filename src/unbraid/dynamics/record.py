@@ -38,7 +38,8 @@ class Record:
         So many samples at the beginning count in no error: a transient whose cause was not recorded.
     period
         Samples in a period, where u is periodic: whole periods are averaged, which lowers the noise, and what differs
-        between them tells how strong it is. A first period is simulated and does not count.
+        between them tells how strong it is. A first period is simulated and does not count. Where no three periods
+        agree, noise cannot be told from a transient, and all is used as it is.
     input_names, output_names
         nu and ny names, or None; taken from data frames.
 
