@@ -197,6 +197,14 @@ def test_uneven_times_are_refused_with_advice(folder: Path) -> None:
     assert "Resample u and y" in refusal(run("identify uneven.csv --inputs u --outputs y --time t -o m.npz"))
 
 
+def test_times_that_are_texts_are_refused_as_a_column(folder: Path) -> None:
+    rows = [f"2024-01-01 00:00:0{k},{k},{k}" for k in range(9)]
+    Path("dates.csv").write_text("\n".join(["t,u,y", *rows, ""]), encoding="utf-8")
+    said = refusal(run("identify dates.csv --inputs u --outputs y --time t -o m.npz"))
+    assert "the column t holds texts, such as 2024-01-01 00:00:00: write numbers, times in seconds" in said
+    assert "give --dt" in said
+
+
 def test_arrays_of_any_orientation_are_signals(folder: Path) -> None:
     u, y = np.random.default_rng(0).standard_normal((2, 50)), np.arange(50.0)
     np.savez("arrays.npz", u=u, y=y[None], a=u[0], b=u[1], t=0.5 * y)

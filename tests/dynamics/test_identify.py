@@ -394,7 +394,7 @@ def test_the_rank_of_a_given_model_is_found() -> None:
         ({"f": 3}, "f must be a function of points"),
         ({"f": lambda p: p[:, :2]}, r"to \[f_x; f_y\] \(S, 3\), got shape \(S, 2\): give zeros for f_y"),
         ({"f": lambda p: "text"}, "f must map a point"),
-        ({"f": lambda p: np.full((len(p), 3), np.nan)}, "cannot be followed beyond sample 0 of a record: f gave nan at"),
+        ({"f": lambda p: np.full((len(p), 3), np.nan)}, "beyond sample 0 of a record: f gave nan at"),
         ({"f": lambda p: 9.0 + 1e9 * p**3}, r"cannot be followed beyond sample \d of a record: it diverges"),
         ({"B": np.ones((3, 1))}, r"B must be \(2, 1\), as A and the records have it, got shape \(3, 1\)"),
         ({"C": np.ones((2, 2))}, r"C must be \(1, 2\)"),

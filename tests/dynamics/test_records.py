@@ -79,6 +79,10 @@ def test_records_belong_to_one_system() -> None:
         with pytest.raises(UnbraidError, match=r"records must be a ub\.dynamics\.Record or a list of them"):
             as_records(wrong)
     assert as_records((one, one)) == (one, one)
+    with pytest.raises(UnbraidError) as refused:
+        as_records(one.y)
+    assert len(str(refused.value)) < 150
+    assert ", ..., " in str(refused.value)
 
 
 def test_a_stretch_is_a_slice_of_consecutive_samples() -> None:

@@ -19,7 +19,7 @@ from unbraid.reading.sources import ArraySource, CellError, Gaps, Table
 from unbraid.reading.tables import list_columns
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.text import name_list, quoted_name
+from unbraid.runtime.text import clean_name, name_list, quoted_name
 
 USUAL = {"inputs": ("u", "U"), "outputs": ("y", "Y")}
 """What arrays are called that nobody named."""
@@ -112,7 +112,8 @@ def read_inputs(
 def read_sampling_time(path: StrPath, time: str) -> float:
     """The sampling time that a column or an array with moments tells; they have to be even."""
     with open_source(path, Columns()) as source:
-        t = (signals_in_table(source, {}, time) if isinstance(source, Table) else signals_in_arrays(source, {}, time))[1]
+        table = isinstance(source, Table)
+        _, t = signals_in_table(source, {}, time) if table else signals_in_arrays(source, {}, time)
     with naming(path):
         return sampling_time(None, t, np.size(t))
 
@@ -149,6 +150,12 @@ def read_columns(table: Table, names: Sequence[str], whole: Sequence[str], callb
         return table.read(names, callback, Gaps([name for name in names if name not in whole], allowed=True))
     except CellError as error:  # cell by cell, for gaps may be written as NA and the like
         cells = table.read_cells(names)
+        texts = next((one for one in cells if one.of_texts and not one.cure), None)
+        if texts is not None:
+            raise FileError(
+                f"{table.path}: the column {quoted_name(texts.name)} holds texts, such as "
+                f"{clean_name(texts.levels[0])}: write numbers, times in seconds. Or leave times out and give `dt`."
+            ) from error
         if any(one.texts or one.is_infinite.any() for one in cells):
             raise
         gappy = next((one for one in cells if one.name in whole and one.is_gap.any()), None)
