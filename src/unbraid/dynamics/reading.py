@@ -112,10 +112,13 @@ def read_inputs(
 def read_sampling_time(path: StrPath, time: str) -> float:
     """The sampling time that a column or an array with moments tells; they have to be even."""
     with open_source(path, Columns()) as source:
-        table = isinstance(source, Table)
-        _, t = signals_in_table(source, {}, time) if table else signals_in_arrays(source, {}, time)
+        if isinstance(source, Table):
+            _, t = signals_in_table(source, {}, time)
+        else:
+            _, t = signals_in_arrays(source, {}, time)
+    assert t is not None
     with naming(path):
-        return sampling_time(None, t, np.size(t))
+        return sampling_time(None, t, len(t))
 
 
 def signals_in_table(

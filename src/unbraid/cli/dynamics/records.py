@@ -46,7 +46,7 @@ class Signals:
         return [Path(name) for name in (*self.inputs, *self.outputs, self.time or "") if name.endswith(".npy")]
 
 
-def time_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def time_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """The option that says where the moments of sampling are."""
     return click.option("--time", metavar="NAME", shell_complete=complete_file, help=text)
 
