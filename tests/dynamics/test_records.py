@@ -278,3 +278,15 @@ def test_a_fit_tells_of_the_noise_between_periods() -> None:
     fit = ub.dynamics.state_space(both, order=1, rank=0)
     assert fit.notes[0].startswith("Record 1: A transient is left out, 1 period of 6")
     assert "A transient is left out" in repr(fit.error_on(both))
+
+
+def test_one_step_ahead_is_hardly_worse_than_simulation() -> None:
+    """Also where few samples count; a predictor without correction simulates."""
+    truth = ub.dynamics.systems.duffing(T=20, rng=0)[1]
+    for seed in (0, 6, 7):
+        rng = np.random.default_rng(seed)
+        u = np.tile(0.7 * ub.dynamics.systems.low_pass(rng, 150, 1, 0.2), (3, 1))
+        y = truth.simulate(u)
+        record = Record(u, y + 0.02 * y.std() * rng.standard_normal(y.shape), 0.1, period=150)
+        fit = ub.dynamics.state_space(record, 2, 1, basis=ub.Polynomial(3), starts=1)
+        assert fit.prediction_error.rmse[0] < 1.25 * fit.simulation_error.rmse[0]

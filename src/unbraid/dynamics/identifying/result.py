@@ -27,10 +27,9 @@ def make_fit(
 ) -> DynamicFit:
     """The fit of a model in the user's units with its pasts in balanced ones; `parts`: the others of a fit."""
     skips = [max(record.burn_in, model.lead) for record in data.records]
-    starts = [max(skip, first_outputs(len(record))) for skip, record in zip(skips, data.records, strict=True)]
     runs = simulations(data, model, pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
-    ahead = prediction_error(model, data.records, starts)
+    ahead = prediction_error(model, data.records)
     lost = (LOST_AHEAD,) if np.isinf(ahead.percent).any() else ()
     return DynamicFit(model, error, ahead, error, data.records, tuple(runs), notes=(*notes, *lost), **parts)
 
@@ -71,8 +70,9 @@ def simulations(data: Data, model: DynamicModel, pasts: Sequence[Array]) -> list
     ]
 
 
-def prediction_error(model: DynamicModel, records: Sequence[Record], skips: Sequence[int]) -> RecordError:
-    """The error one step ahead, of which so many samples at the beginning of each record do not count."""
+def prediction_error(model: DynamicModel, records: Sequence[Record]) -> RecordError:
+    """The error one step ahead, without the samples at the beginning of each record that set the state."""
+    skips = [max(record.burn_in, model.lead, first_outputs(len(record))) for record in records]
     y = np.concatenate([record.y[skip:] for record, skip in zip(records, skips, strict=True)])
     ahead = [model.predicted(record.u, record.y)[skip:] for record, skip in zip(records, skips, strict=True)]
     return error_of(y, np.concatenate(ahead), np.zeros(len(y), dtype=bool), SimulationStatus.FINISHED)
