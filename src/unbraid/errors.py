@@ -64,7 +64,8 @@ def shown(given: object) -> str:
     >>> shown("auto"), shown(list(range(1000)))[-8:]
     ("'auto'", '5, 26...')
     """
-    text = " ".join(repr(given).split())
+    with np.printoptions(threshold=8, edgeitems=1):
+        text = " ".join(repr(given).split())
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 

@@ -197,6 +197,14 @@ def test_uneven_times_are_refused_with_advice(folder: Path) -> None:
     assert "Resample u and y" in refusal(run("identify uneven.csv --inputs u --outputs y --time t -o m.npz"))
 
 
+def test_times_that_are_texts_are_refused_as_a_column(folder: Path) -> None:
+    rows = [f"2024-01-01 00:00:0{k},{k},{k}" for k in range(9)]
+    Path("dates.csv").write_text("\n".join(["t,u,y", *rows, ""]), encoding="utf-8")
+    said = refusal(run("identify dates.csv --inputs u --outputs y --time t -o m.npz"))
+    assert "the column t holds texts, such as 2024-01-01 00:00:00: write numbers, times in seconds" in said
+    assert "give --dt" in said
+
+
 def test_arrays_of_any_orientation_are_signals(folder: Path) -> None:
     u, y = np.random.default_rng(0).standard_normal((2, 50)), np.arange(50.0)
     np.savez("arrays.npz", u=u, y=y[None], a=u[0], b=u[1], t=0.5 * y)
@@ -216,6 +224,19 @@ def test_a_simulation_is_that_of_the_library(folder: Path) -> None:
     record = read_record("record.csv", "force", "position")
     simulated = np.loadtxt("y.csv", delimiter=",", skiprows=1)
     np.testing.assert_array_equal(simulated, np.column_stack([record.u, duffing_fit().model.simulate(record.u)]))
+
+
+def test_moments_of_another_sampling_time_are_noted_and_refused_where_they_are_named(folder: Path) -> None:
+    record = read_record("record.csv", "force", "position")
+    table(Record(record.u, record.y, 0.3), "slow.csv")
+    assert run("simulate dynamic.npz record.csv --time t -o y.csv").stderr == ""
+    said = "slow.csv: The record has a sampling time of 0.3, and the model one of 0.1"
+    assert f"Note: {said}" in run("simulate dynamic.npz slow.csv -o y.csv").stderr
+    assert said in refusal(run("simulate dynamic.npz slow.csv --time t -o y.csv"))
+    text = Path("slow.csv").read_text(encoding="utf-8").replace("0.300000,", "noon,")
+    Path("text.csv").write_text(text, encoding="utf-8")
+    assert run("simulate dynamic.npz text.csv -o y.csv").stderr == ""
+    assert "noon" in refusal(run("simulate dynamic.npz text.csv --time t -o y.csv"))
 
 
 def test_measured_outputs_set_the_initial_state(folder: Path) -> None:

@@ -50,6 +50,17 @@ def test_without_process_noise_hardly_anything_is_corrected(draws: int) -> None:
         assert error_ahead(model.changed(K=K), fresh) < 1.02 * error_ahead(model, fresh)
 
 
+@few_or_many(4, 20)
+def test_a_gain_from_a_short_record_does_not_leave_on_a_longer_one(draws: int) -> None:
+    """A record of 60 samples can be followed better with a correction under which errors grow."""
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        model = system("duffing", 10)[1] if seed % 2 else random_state_space(2, 1, 1, 1, seed)
+        K = find_gain(model, [disturbed(model, 60, 0.0, 0.1, rng)])
+        fresh = disturbed(model, 1000, 0.0, 0.1, rng)
+        assert error_ahead(model.changed(K=K), fresh) < 1.1 * error_ahead(model, fresh)
+
+
 def test_an_exact_record_needs_no_gain() -> None:
     model, rng = random_state_space(2, 1, 1, 1), np.random.default_rng(0)
     K = find_gain(model, [disturbed(model, 300, 0.0, 0.0, rng)])

@@ -79,6 +79,10 @@ def test_records_belong_to_one_system() -> None:
         with pytest.raises(UnbraidError, match=r"records must be a ub\.dynamics\.Record or a list of them"):
             as_records(wrong)
     assert as_records((one, one)) == (one, one)
+    with pytest.raises(UnbraidError) as refused:
+        as_records(one.y)
+    assert len(str(refused.value)) < 150
+    assert ", ..., " in str(refused.value)
 
 
 def test_a_stretch_is_a_slice_of_consecutive_samples() -> None:
@@ -178,7 +182,7 @@ def test_a_transient_in_the_first_period_is_left_out_and_told(draws: int) -> Non
         alarms += bool(notes_on_periods([Record(u, y, period=100)]))
         record = Record(u, y + 0.3 * 0.8 ** np.arange(800), period=100)
         [note] = notes_on_periods([record])
-        assert "A transient is left out of the average, 1 period of 8: the first differs from the later ones by" in note
+        assert "A transient is left out, 1 period of 8: the first differs from the later ones by" in note
         assert note.endswith("Give burn_in=100.")
         assert noise_left([record]) == pytest.approx(0.01 / np.sqrt(7), rel=0.15)
         [used] = as_records(record)
@@ -190,14 +194,22 @@ def test_a_slow_transient_is_left_out_of_half_of_the_periods_at_most() -> None:
     u, y = periodic(50, 6, 0.001, np.random.default_rng(0))
     for decay, left in ((0.9, 2), (0.9999, 3)):
         record = Record(u, y + 5.0 * decay ** np.arange(300), period=50)
-        [note] = notes_on_periods([record])
-        assert f"A transient is left out of the average, {left} periods of 6" in note
+        note, *others = notes_on_periods([record])
+        assert f"A transient is left out, {left} periods of 6" in note
         assert note.endswith(f"Give burn_in={50 * left}.")
+        assert bool(others) == (noise_left([record]) is None) == (left == 3)
 
 
-def test_two_periods_cannot_tell_a_transient_from_noise() -> None:
-    u, y = periodic(50, 2, 0.1, np.random.default_rng(0))
-    assert notes_on_periods([Record(u, y, period=50)]) == ()
+def test_two_periods_that_a_transient_makes_differ_are_not_averaged_and_tell_no_noise() -> None:
+    u, y = periodic(200, 2, 0.1, np.random.default_rng(0))
+    assert noise_left([Record(u, y, period=200)]) == pytest.approx(0.1 / 2**0.5, rel=0.3)
+    from_rest = y + np.exp(-np.arange(len(y)) / 40.0)[:, None]
+    record = Record(u, from_rest, period=200)
+    [used] = as_records(record)
+    np.testing.assert_array_equal(used.y, record.y)
+    assert (used.burn_in, used.period, noise_left([record])) == (0, None, None)
+    [note] = notes_on_periods([record])
+    assert note.startswith("What differs between the periods may be a transient or noise")
 
 
 def test_measured_inputs_that_differ_a_little_are_averaged_and_told() -> None:
@@ -265,5 +277,17 @@ def test_a_fit_tells_of_the_noise_between_periods() -> None:
     assert fit.notes == ()
     both = [Record(u, noisy.y + 3.0 * (0.9 ** np.arange(900))[:, None], period=150), noisy]
     fit = ub.dynamics.state_space(both, order=1, rank=0)
-    assert fit.notes[0].startswith("Record 1: A transient is left out of the average, 1 period of 6")
+    assert fit.notes[0].startswith("Record 1: A transient is left out, 1 period of 6")
     assert "A transient is left out" in repr(fit.error_on(both))
+
+
+def test_one_step_ahead_is_hardly_worse_than_simulation() -> None:
+    """Also where few samples count; a predictor without correction simulates."""
+    truth = ub.dynamics.systems.duffing(T=20, rng=0)[1]
+    for seed in (0, 6, 7):
+        rng = np.random.default_rng(seed)
+        u = np.tile(0.7 * ub.dynamics.systems.low_pass(rng, 150, 1, 0.2), (3, 1))
+        y = truth.simulate(u)
+        record = Record(u, y + 0.02 * y.std() * rng.standard_normal(y.shape), 0.1, period=150)
+        fit = ub.dynamics.state_space(record, 2, 1, basis=ub.Polynomial(3), starts=1)
+        assert fit.prediction_error.rmse[0] < 1.25 * fit.simulation_error.rmse[0]

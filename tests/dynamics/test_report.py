@@ -69,7 +69,7 @@ def test_a_transient_in_a_further_record_is_told() -> None:
     record, _ = ub.dynamics.systems.duffing(T=200, rng=9)
     u, y = np.tile(record.u, (4, 1)), np.tile(record.y, (4, 1)) + 0.5 * (0.9 ** np.arange(800))[:, None]
     subject = DynamicSubject.of(duffing_fit(), [record, Record(u, y, record.dt, period=200)])
-    assert "A transient is left out of the average, 1 period of 4" in linear_words(subject)
+    assert "A transient is left out, 1 period of 4" in linear_words(subject)
 
 
 def test_names_are_names_and_no_markup(tmp_path: Path) -> None:

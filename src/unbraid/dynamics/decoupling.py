@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from unbraid.bases import Basis
 from unbraid.bases.constraints import Constraint
+from unbraid.data.functions.forms import Form
+from unbraid.data.functions.recognition import form_of
 from unbraid.data.problem import Problem
 from unbraid.decouple import decouple as decouple_function
 from unbraid.dynamics.fit import DynamicFit
@@ -102,7 +104,13 @@ def decouple(
     for name, shape in (("A", (nx, nx)), ("B", (nx, nu)), ("C", (ny, nx)), ("D", (ny, nu))):
         if parts[name].shape != shape:
             raise DataError(f"{name} must be {shape}, as A and the records have it, got shape {parts[name].shape}.")
-    given = GivenModel(np.block([[parts["A"], parts["B"]], [parts["C"], parts["D"]]]), f, nx)
+    form, _ = form_of("f", f, np.pad(used[0].u, ((0, 0), (nx, 0))))
+    if form.shape != (nx + ny,):
+        raise DataError(
+            f"f must map points [x; u] (S, {nx + nu}) to [f_x; f_y] (S, {nx + ny}), got shape (S, {form.shape[0]}): "
+            "give zeros for f_y where y = C x + D u."
+        )
+    given = GivenModel(np.block([[parts["A"], parts["B"]], [parts["C"], parts["D"]]]), replace(form, failures={}), nx)
     began, settings = time.perf_counter(), vars(request)
     further = {"kind": "decouple", "L": given.L, "f": given.beginning(used[0])}
     with open_session(used, {**settings, **further}, rng, callback, checkpoint) as session:
@@ -135,18 +143,15 @@ class Decoupling(Identification):
 
 @dataclass(frozen=True)
 class GivenModel:
-    """The model that is given: its linear part L = [[A, B], [C, D]], f, and its order."""
+    """The model that is given: its linear part L = [[A, B], [C, D]], f, NaN where it has no answer, and its order."""
 
     L: Array
-    f: Callable[..., Any]
+    f: Form
     order: int
 
     def values(self, phi: Array) -> Outputs:
         """[x⁺; y] at φ = [x; u]."""
-        given = np.asarray(self.f(phi), dtype=np.float64)
-        if given.shape != (len(phi), len(self.L)):
-            given = np.stack([np.asarray(self.f(row), dtype=np.float64).reshape(-1) for row in phi])
-        return Outputs(phi @ self.L.T + given, np.zeros((0, len(phi))))
+        return Outputs(phi @ self.L.T + self.f(phi, np.arange(len(phi))), np.zeros((0, len(phi))))
 
     def slopes(self, outputs: Outputs, width: int) -> Array:
         """Nothing: the model is gone through moment by moment."""
@@ -165,9 +170,8 @@ class GivenModel:
         for record in records:
             done = walk(self, feedback, record.u, np.zeros((1, nx)), np.full(nx, 1e100))
             if len(done.f) < len(record):
-                raise DataError(
-                    f"The given model diverges at sample {len(done.f)} of a record: its nonlinearity cannot be sampled."
-                )
+                why = next(map(str, (self.f.failures or {}).values()), "it diverges.")
+                raise DataError(f"The given model cannot be followed beyond sample {len(done.f)} of a record: {why}")
             every.append(done.phi)
         phi = np.concatenate(every)
         return np.asarray(phi[np.sort(spread_out(len(phi), POINTS))])

@@ -123,7 +123,7 @@ class DynamicFit:
     linear_error
         The simulation error of the best linear model of the same order or lags: what the branches are worth.
     records, simulations
-        The records as they were used (of periodic ones two mean periods), and what the model makes of them.
+        The records as they were used (of averaged ones two mean periods), and what the model makes of them.
     status
         How the last steps ended; its text is advice.
     objectives
@@ -134,7 +134,7 @@ class DynamicFit:
         What the branches are made of.
     noise
         (ny,), the standard deviation of the noise on the records as they were used, from what differs from period to
-        period: an average over P periods has 1/√P of it. None without periods.
+        period: an average over P periods has 1/√P of it. None where no periods agree.
     notes
         Reasons for what was chosen, and anything else worth knowing, in sentences.
     seconds
@@ -229,11 +229,7 @@ def runs_on(
         check_whole("first", first, 0)
     runs = []
     for record in as_records(records):
-        if not np.isclose(record.dt, model.dt, rtol=1e-3):
-            raise DataError(
-                f"The record has a sampling time of {record.dt:.6g}, and the model one of {model.dt:.6g}: resample the "
-                "record, or say what its dt is."
-            )
+        check_sampling_time(model, record.dt)
         count = max(first_outputs(len(record)), model.lead) if first is None else first
         if count >= len(record):
             what = f"{counted(count, 'first output')} would set the state" if first is None else f"first={count}"
@@ -242,6 +238,15 @@ def runs_on(
         start = record.y[:count] if count else None
         runs.append(Run(record, model.begun(record.u, start), max(count, record.burn_in)))
     return runs
+
+
+def check_sampling_time(model: DynamicModel, dt: float) -> None:
+    """Refuse a record of another sampling time than a model's."""
+    if not np.isclose(dt, model.dt, rtol=1e-3):
+        raise DataError(
+            f"The record has a sampling time of {dt:.6g}, and the model one of {model.dt:.6g}: resample the record, or "
+            "correct its dt or times."
+        )
 
 
 def figures(values: Array) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbraid.data.checks import counted, numbers
-from unbraid.dynamics.record import Record, as_records
+from unbraid.dynamics.record import Record, as_records, sampling_time
 from unbraid.errors import DataError, FileError, UnbraidError
 from unbraid.kernels.arrays import Array
 from unbraid.reading.arrays import check_sizes
@@ -19,7 +19,7 @@ from unbraid.reading.sources import ArraySource, CellError, Gaps, Table
 from unbraid.reading.tables import list_columns
 from unbraid.runtime.files import StrPath
 from unbraid.runtime.progress import Callback
-from unbraid.runtime.text import name_list, quoted_name
+from unbraid.runtime.text import clean_name, name_list, quoted_name
 
 USUAL = {"inputs": ("u", "U"), "outputs": ("y", "Y")}
 """What arrays are called that nobody named."""
@@ -109,6 +109,18 @@ def read_inputs(
     return signals["inputs"], signals.get("start_outputs")
 
 
+def read_sampling_time(path: StrPath, time: str) -> float:
+    """The sampling time that a column or an array with moments tells; they have to be even."""
+    with open_source(path, Columns()) as source:
+        if isinstance(source, Table):
+            _, t = signals_in_table(source, {}, time)
+        else:
+            _, t = signals_in_arrays(source, {}, time)
+    assert t is not None
+    with naming(path):
+        return sampling_time(None, t, len(t))
+
+
 def signals_in_table(
     table: Table, asked: Mapping[str, Sequence[str]], time: str | None, callback: Callback | None = None
 ) -> tuple[dict[str, Signals], Array | None]:
@@ -127,7 +139,7 @@ def signals_in_table(
         )
     every = [name for names in columns.values() for name in names]
     check_distinct(table, (*every, *t))
-    values = read_columns(table, (*every, *t), (*columns["inputs"], *t), callback)
+    values = read_columns(table, (*every, *t), (*columns.get("inputs", ()), *t), callback)
     parts = np.split(values, np.cumsum([len(names) for names in columns.values()]), axis=1)
     signals: dict[str, Signals] = {
         option: (part, names) for (option, names), part in zip(columns.items(), parts, strict=False)
@@ -141,6 +153,12 @@ def read_columns(table: Table, names: Sequence[str], whole: Sequence[str], callb
         return table.read(names, callback, Gaps([name for name in names if name not in whole], allowed=True))
     except CellError as error:  # cell by cell, for gaps may be written as NA and the like
         cells = table.read_cells(names)
+        texts = next((one for one in cells if one.of_texts and not one.cure), None)
+        if texts is not None:
+            raise FileError(
+                f"{table.path}: the column {quoted_name(texts.name)} holds texts, such as "
+                f"{clean_name(texts.levels[0])}: write numbers, times in seconds. Or leave times out and give `dt`."
+            ) from error
         if any(one.texts or one.is_infinite.any() for one in cells):
             raise
         gappy = next((one for one in cells if one.name in whole and one.is_gap.any()), None)

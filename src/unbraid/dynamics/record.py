@@ -38,7 +38,8 @@ class Record:
         So many samples at the beginning count in no error: a transient whose cause was not recorded.
     period
         Samples in a period, where u is periodic: whole periods are averaged, which lowers the noise, and what differs
-        between them tells how strong it is. A first period is simulated and does not count.
+        between them tells how strong it is. A first period is simulated and does not count. Where no periods
+        agree, noise cannot be told from a transient, and all is used as it is.
     input_names, output_names
         nu and ny names, or None; taken from data frames.
 
@@ -227,10 +228,14 @@ def moving_spread(signal: Array, constant: float) -> Array:
 
 
 class Periods(NamedTuple):
-    """U and y, (count, P, ·), of the whole periods of a record without transient; and what is worth knowing of them."""
+    """U and y, (count, P, ·), of the whole periods of a record without transient; and what is worth knowing of them.
+
+    Where they are not averaged, they are one, all samples from `begin` on.
+    """
 
     u: Array
     y: Array
+    begin: int
     notes: tuple[str, ...]
 
 
@@ -248,9 +253,8 @@ def periods_of(record: Record) -> Periods:
         off, noise = np.sqrt(known_means((y[0] - known_means(y[left:])) ** 2)), noise_of(y[left:])
         worst = int(np.nanargmax(off / noise))
         notes.append(
-            f"A transient is left out of the average, {counted(left, 'period')} of {len(y)}: the first differs from "
-            f"the later ones by {off[worst]:.3g}, and these from each other by {noise[worst]:.3g}. Give "
-            f"burn_in={begin + left * P}."
+            f"A transient is left out, {counted(left, 'period')} of {len(y)}: the first differs from the later ones by "
+            f"{off[worst]:.3g}, and these from each other by {noise[worst]:.3g}. Give burn_in={begin + left * P}."
         )
     apart = np.sqrt(np.mean((u - u.mean(axis=0)) ** 2, axis=(0, 1)))
     share = np.where(apart > ROUNDING * np.abs(u).max(axis=(0, 1)), apart / u.std(axis=(0, 1)), 0.0)
@@ -263,26 +267,45 @@ def periods_of(record: Record) -> Periods:
         )
     if share[worst]:
         notes.append(
-            f"Inputs differ from period to period by {100.0 * share[worst]:.2g} % of their spread, and are averaged: "
-            f"look at period={P} if they should be equal."
+            f"Inputs differ from period to period by {100.0 * share[worst]:.2g} % of their spread: look at period={P} "
+            "if they should be equal."
         )
-    return Periods(u[left:], y[left:], tuple(notes))
+    begin = begin + left * P if left else record.burn_in
+    u, y = u[left:], y[left:]
+    if not is_settled(y):
+        u, y = record.u[None, begin:], record.y[None, begin:]
+        if record.period is not None:
+            notes.append(
+                "What differs between the periods may be a transient or noise: they are not averaged, and no noise is "
+                "given. More periods tell them apart."
+            )
+    return Periods(u, y, begin, tuple(notes))
 
 
 def transient_length(y: Array) -> int:
-    """How many periods (count, P, ny) at the beginning, at most half, an average has a smaller error without.
-
-    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
-    the mean squared error of the average is smaller without it where that is more than twice as much.
-    """
-    left, size = 0, known_means(y.reshape(-1, y.shape[-1]) ** 2)
-    while (count := len(y) - left - 1) >= max(2, (len(y) + 1) // 2):
-        later = y[left + 1 :]
-        off = known_means((y[left] - known_means(later)) ** 2)
-        if not np.any(off > 2.0 * noise_of(later) ** 2 * (count + 1) / count + ROUNDING**2 * size):
-            break
+    """How many periods (count, P, ny) at the beginning, at most half, are left out as a transient."""
+    left = 0
+    while left < min(len(y) // 2, len(y) - 2) and not is_settled(y[left:]):
         left += 1
     return left
+
+
+def is_settled(y: Array) -> bool:
+    """Whether the first of several periods (count, P, ny) has no transient that an average is better without.
+
+    With noise of variance σ² the first is off the mean of the others by σ² count / (count - 1), and by its transient;
+    the mean squared error of the average is smaller without it where that is more than twice as much. Two periods are
+    settled where their difference is white: noise may be, a transient is not. One period tells nothing.
+    """
+    if len(y) < 2:
+        return False
+    size = known_means(y.reshape(-1, y.shape[-1]) ** 2)
+    if len(y) == 2:
+        apart = y[0] - y[1]
+        white = 2.0 / np.sqrt(len(apart)) * known_means(apart**2)
+        return not np.any(np.abs(known_means(apart[1:] * apart[:-1])) > white + ROUNDING**2 * size)
+    off, noise = known_means((y[0] - known_means(y[1:])) ** 2), noise_of(y[1:]) ** 2 * len(y) / (len(y) - 1)
+    return not np.any(off > 2.0 * noise + ROUNDING**2 * size)
 
 
 @np.errstate(all="ignore")
@@ -296,8 +319,11 @@ def averaged(record: Record) -> Record:
     """A periodic record as two mean periods, the first of which does not count; others as they are."""
     if record.period is None:
         return record
-    u, y = (np.tile(known_means(one), (2, 1)) for one in periods_of(record)[:2])
-    return replace_signals(record, u, y, record.period)
+    periods = periods_of(record)
+    if len(periods.y) == 1:
+        return replace_signals(record, record.u, record.y, burn_in=periods.begin)
+    u, y = (np.tile(known_means(one), (2, 1)) for one in periods[:2])
+    return replace_signals(record, u, y, burn_in=record.period)
 
 
 @np.errstate(all="ignore")

@@ -46,6 +46,11 @@ class Signals:
         return [Path(name) for name in (*self.inputs, *self.outputs, self.time or "") if name.endswith(".npy")]
 
 
+def time_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """The option that says where the moments of sampling are."""
+    return click.option("--time", metavar="NAME", shell_complete=complete_file, help=text)
+
+
 def record_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what in a file is what; a command gets them as one `Signals`, `signals`."""
 
@@ -77,12 +82,7 @@ def record_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Samples at the beginning of each record of DATA that count in no error.",
         ),
-        click.option(
-            "--time",
-            metavar="NAME",
-            shell_complete=complete_file,
-            help="Column, or array, with the moments of sampling, which have to be even; instead of --dt.",
-        ),
+        time_option("Column, or array, with the moments of sampling, which have to be even; instead of --dt."),
         click.option("--dt", type=float, help="The sampling time; 1 by default."),
         names_option("--outputs", "Columns of a table that are outputs; or the arrays, if there is none named y."),
         names_option("--inputs", "Columns of a table that are inputs; or the arrays, if there is none named u."),

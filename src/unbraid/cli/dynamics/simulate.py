@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import numpy as np
 
 from unbraid.cli.bars import progress_bar
+from unbraid.cli.dynamics.records import time_option
 from unbraid.cli.errors import WRONG_INPUT, fail, file_is_there, in_options
 from unbraid.cli.options.data import OutputFile, check_apart, named_files, names_option
 from unbraid.cli.output import json_option, say, say_document
 from unbraid.data.checks import counted
-from unbraid.dynamics.models.base import Simulation, SimulationStatus
+from unbraid.dynamics.fit import check_sampling_time
+from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.files import load_model
-from unbraid.dynamics.reading import read_inputs
+from unbraid.dynamics.reading import naming, read_inputs, read_sampling_time
+from unbraid.errors import DataError, UnbraidError
 from unbraid.reading.columns import Columns
 from unbraid.reading.layout import FIRST
 from unbraid.reading.predictions import WRITABLE, Predictions, find_writer, write_predictions
@@ -38,6 +42,7 @@ Examples:
     "--start-outputs", "Columns, or the array, with measured outputs, the first of which set the initial state."
 )
 @click.option("--first", type=click.IntRange(min=1), default=50, show_default=True, help="How many of them.")
+@time_option("Column, or array, with the moments of sampling, refused where MODEL's are not as far apart.")
 @click.option(
     "-o",
     "--output",
@@ -52,6 +57,7 @@ def command(
     inputs: tuple[str, ...],
     start_outputs: tuple[str, ...],
     first: int,
+    time: str | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -65,10 +71,11 @@ def command(
     """
     if output is not None:
         find_writer(output)
-        check_apart(output, model, data, *named_files(Columns(inputs, start_outputs)))
+        check_apart(output, model, data, *named_files(Columns((*inputs, time or ""), start_outputs)))
     elif not as_json:
         raise click.UsageError("Missing option '-o' / '--output'. Or add --json, which prints y.")
     loaded = load_model(model)
+    check_time(data, time, loaded, inputs)
     with progress_bar("Simulating") as callback:
         (u, u_names), start = read_inputs(data, inputs, start_outputs, loaded.input_names or (), callback)
         simulation = loaded.run(u, None if start is None else start[0][:first])
@@ -89,6 +96,22 @@ def command(
         note = f"{outside} of {T} samples lie outside the range seen in training, where branches are continued."
         click.echo(f"Note: {note}", err=True)
     check_divergence(simulation, T)
+
+
+def check_time(data: Path, time: str | None, model: DynamicModel, inputs: tuple[str, ...]) -> None:
+    """Refuse moments of another sampling time than the model's; where nobody named them, a note tells of those in t."""
+    if time is None and "t" in (inputs or model.input_names or ()):
+        return
+    dt = model.dt
+    with suppress(*(() if time else (UnbraidError,))):  # there need be no t, and it may be anything
+        dt = read_sampling_time(data, time or "t")
+    try:
+        with naming(data):
+            check_sampling_time(model, dt)
+    except DataError as error:
+        if time is not None:
+            raise
+        click.echo(f"Note: {error}", err=True)
 
 
 def check_divergence(simulation: Simulation, T: int) -> None:

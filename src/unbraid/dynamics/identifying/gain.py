@@ -20,19 +20,24 @@ STEPS, MOST = 15, 10_000
 
 @np.errstate(all="ignore")
 def find_gain(model: StateSpaceModel, records: Sequence[Record]) -> Array:
-    """K (nx, ny) of least squared errors one step ahead, by Levenberg–Marquardt from zero, which is simulation."""
+    """K (nx, ny) of least squared errors one step ahead, by Levenberg–Marquardt from zero, which is simulation.
+
+    A K is refused under which errors of the state die away more slowly than in simulation: on a short record such a K
+    can follow the noise, and leave for good on a longer one.
+    """
     nx, ny = model.order, model.ny
     scale = known_spread(np.concatenate([record.y for record in records]), 1.0)
     K, damping, parts = np.zeros((nx, ny)), 1e-3, cut(model, records)
     error, there = prediction_error(model, K, parts, scale, None)
+    if there is None:
+        return K
+    most = growth(model, K, there)
     for _ in range(STEPS):
-        if there is None:
-            break
         N, descent = gain_equations(model, K, parts, there, scale)
         damped = N + np.diag(damping * np.diagonal(N) + 1e-300)
         trial = K + np.linalg.lstsq(damped, descent, rcond=None)[0].reshape(nx, ny) / scale
         lower, then = prediction_error(model, trial, parts, scale, there)
-        if then is not None and lower < error:
+        if then is not None and lower < error and growth(model, trial, then) <= most:
             gained, K, error, there, damping = error - lower, trial, lower, then, 0.1 * damping
             if gained < 1e-5 * error:
                 break
@@ -67,6 +72,19 @@ def prediction_error(
         found.append(one)
         error += float(np.nansum(((v[:, -ny:] - one.values.f[:, -ny:]) / scale) ** 2))
     return error, found
+
+
+def growth(model: StateSpaceModel, K: Array, there: list[Trajectory]) -> float:
+    """By how much errors of the state grow at most in a pass through a record, were it to come again and again."""
+    observer, nx, largest = ObserverFunction(model.function, K), model.order, 0.0
+    for one in there:
+        M = observer.slopes(one.values, nx)[:, :nx]
+        force = np.zeros((nx, len(M), nx))
+        force[:, 0] = M[0].T
+        passed = solve_recursion(recursion_band(M, (1,)), force)[:, -1]
+        finite = np.isfinite(passed).all()
+        largest = max(largest, float(np.abs(np.linalg.eigvals(passed)).max()) if finite else np.inf)
+    return largest
 
 
 def gain_equations(

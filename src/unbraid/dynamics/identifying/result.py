@@ -13,7 +13,7 @@ from unbraid.dynamics.fit import Asked, DynamicFit, RecordError, error_of, simul
 from unbraid.dynamics.identifying.data import Data
 from unbraid.dynamics.identifying.finishing import numbered
 from unbraid.dynamics.identifying.forms import NarxForm
-from unbraid.dynamics.models.base import DynamicModel, SimulationStatus
+from unbraid.dynamics.models.base import DynamicModel, Simulation, SimulationStatus
 from unbraid.dynamics.models.initial import first_outputs
 from unbraid.dynamics.record import Record, moving_spread, noise_left, notes_on_periods, several
 from unbraid.kernels.arrays import Array
@@ -27,16 +27,9 @@ def make_fit(
 ) -> DynamicFit:
     """The fit of a model in the user's units with its pasts in balanced ones; `parts`: the others of a fit."""
     skips = [max(record.burn_in, model.lead) for record in data.records]
-    starts = [max(skip, first_outputs(len(record))) for skip, record in zip(skips, data.records, strict=True)]
-    scale, center = (data.units.y_scale, data.units.y_center) if isinstance(data.form, NarxForm) else (1.0, 0.0)
-    runs = [
-        model.simulation_from(record.u, past * scale + center, record.y[: model.lead])
-        for record, past in zip(data.records, pasts, strict=True)
-    ]
+    runs = simulations(data, model, pasts)
     error = simulation_error(list(zip(data.records, runs, skips, strict=True)))
-    y = np.concatenate([one.y[start:] for one, start in zip(data.records, starts, strict=True)])
-    predicted = [model.predicted(one.u, one.y)[start:] for one, start in zip(data.records, starts, strict=True)]
-    ahead = error_of(y, np.concatenate(predicted), np.zeros(len(y), dtype=bool), SimulationStatus.FINISHED)
+    ahead = prediction_error(model, data.records)
     lost = (LOST_AHEAD,) if np.isinf(ahead.percent).any() else ()
     return DynamicFit(model, error, ahead, error, data.records, tuple(runs), notes=(*notes, *lost), **parts)
 
@@ -65,3 +58,21 @@ def completed(
 def size_of(error: RecordError) -> float:
     """How far a model is off over all outputs, each in units of its spread."""
     return float(np.linalg.norm(np.nan_to_num(error.percent, nan=0.0, posinf=np.inf)))
+
+
+def simulations(data: Data, model: DynamicModel, pasts: Sequence[Array]) -> list[Simulation]:
+    """The simulations of all records from fitted pasts."""
+    narx = isinstance(data.form, NarxForm)
+    scale, center = (data.units.y_scale, data.units.y_center) if narx else (1.0, 0.0)
+    return [
+        model.simulation_from(record.u, past * scale + center, record.y[: model.lead])
+        for record, past in zip(data.records, pasts, strict=True)
+    ]
+
+
+def prediction_error(model: DynamicModel, records: Sequence[Record]) -> RecordError:
+    """The error one step ahead, without the samples at the beginning of each record that set the state."""
+    skips = [max(record.burn_in, model.lead, first_outputs(len(record))) for record in records]
+    y = np.concatenate([record.y[skip:] for record, skip in zip(records, skips, strict=True)])
+    ahead = [model.predicted(record.u, record.y)[skip:] for record, skip in zip(records, skips, strict=True)]
+    return error_of(y, np.concatenate(ahead), np.zeros(len(y), dtype=bool), SimulationStatus.FINISHED)

@@ -20,7 +20,7 @@ from unbraid.dynamics.identifying.finishing import balanced_model, in_user_units
 from unbraid.dynamics.identifying.forms import Form, NarxForm, Scales
 from unbraid.dynamics.identifying.gain import find_gain
 from unbraid.dynamics.identifying.request import Request
-from unbraid.dynamics.identifying.result import make_fit, size_of
+from unbraid.dynamics.identifying.result import make_fit, prediction_error, size_of
 from unbraid.dynamics.identifying.search import (
     CUBIC,
     CURVED,
@@ -303,7 +303,8 @@ class Identification:
         signals = {**self.data.signals(), "noise": noise}
         model = in_user_units(form, self.data.units, final, found.basis, far, spread, signals)
         if isinstance(model, StateSpaceModel):
-            model = model.changed(K=find_gain(model, self.data.records))
+            corrected = model.changed(K=find_gain(model, self.data.records))
+            model = min(model, corrected, key=lambda one: size_of(prediction_error(one, self.data.records)))
         return make_fit(
             self.data,
             model,
