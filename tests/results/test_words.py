@@ -27,9 +27,10 @@ def a_formula(
     direction: Sequence[float] = (1.0, 2.0),
     weight: float = 1.0,
     bias: float = 0.0,
+    domain: tuple[float, float] = (-2.0, 3.0),
 ) -> ub.DecoupledModel:
     """A model of one branch."""
-    branch = FormulaBranch(Formula.of(form, parameters), (-2.0, 3.0))
+    branch = FormulaBranch(Formula.of(form, parameters), domain)
     return ub.DecoupledModel([list(direction)], [[weight]], [branch], [bias])
 
 
@@ -142,7 +143,7 @@ def test_the_level_of_what_is_left_out_stays() -> None:
 
 def test_small_coefficients_stay_unless_sizes_of_inputs_are_known() -> None:
     """A speed in turns a minute has small coefficients and large values."""
-    model = a_formula("sine", (1.0, 1.0, 0.0, 0.0), (1.0, 2e-4))
+    model = a_formula("sine", (1.0, 1.0, 0.0, 0.0), (1.0, 2e-4), domain=(-2.0, 2.0))
     assert line_of(model) == "sin(x₁ + 2·10⁻⁴ x₂)"
     assert line_of(model, sizes=[1.0, 3000.0]) == "sin(x₁ + 2·10⁻⁴ x₂)"
     assert line_of(model, sizes=[1.0, 1.0]) == "sin(x₁)"

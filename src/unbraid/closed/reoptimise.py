@@ -37,9 +37,13 @@ class Reference:
     ----------
     around
         The fit and its samples.
+    fitted
+        Whether it is known how the model was fitted. If not, its smoothing and the degrees of freedom of its curves are
+        not known either, and nothing can be said of samples left out.
     """
 
     around: Neighbourhood
+    fitted: bool = True
 
     @cached_property
     def left(self) -> float:
@@ -77,10 +81,25 @@ class Reference:
         return np.asarray(np.nansum((rows * self.around.scales(rows, which)) ** 2, axis=1))
 
     def squares_left_out(self, there: Neighbourhood) -> Array:
-        """What a model leaves of samples when each is left out, as squares."""
+        """What a model leaves of samples when each is left out, as squares; when none is, if the fit is not known."""
+        if not self.fitted:
+            return self.squares(there.residuals())
         nowhere = np.zeros(there.problem.S, dtype=bool)
         left = leave_out(there, chosen_samples(self.around, nowhere), nowhere)
         return self.squares(left.residual, left.which)
+
+    def moved_by(self, there: Neighbourhood, j: int) -> tuple[float, float]:
+        """How far outputs of a model are from the fit's, mean and largest, in % of the spread of what branch j adds."""
+        fit, X, unit = self.around.tangent.model, self.around.problem.X, self.around.objective.units.f_scale
+        both = np.outer(fit.branches[j](X @ fit.W0[j]), fit.W1[:, j]), there.tangent.model(X) - fit(X)
+        own, off = (np.linalg.norm((one - one.mean(axis=0)) / unit, axis=1) for one in both)
+        size = 100.0 / max(float(np.sqrt(np.mean(own**2))), np.finfo(float).tiny)
+        return size * float(np.sqrt(np.mean(off**2))), size * float(off.max())
+
+    def score(self, there: Neighbourhood, size: int) -> float:
+        """Schwarz's criterion of a model with a form of so many free parameters."""
+        N = np.count_nonzero(~np.isnan(self.around.residuals()))
+        return N * float(np.log((self.left_by(there) + self.floor) / N)) + size * float(np.log(N))
 
     def left_by(self, there: Neighbourhood) -> float:
         """The sum of squares that a model leaves of the same samples; infinite where it has no value at one."""
