@@ -166,7 +166,7 @@ def forms_of(model: DecoupledModel) -> dict[int, Form]:
 
 def as_in_model(some: Reference, here: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
     """What was found for a branch, the form that it has in a model first; none is within where it is a curve there."""
-    own = here.tangent.model.branches[found.branch]
+    own = with_domains(here.tangent.model, here.problem.X).branches[found.branch]
     if found.unseen is not None or isinstance(some.around.tangent.model.branches[found.branch], FormulaBranch):
         return found
     if not isinstance(own, FormulaBranch):
@@ -180,7 +180,7 @@ def measured(some: Reference, there: Neighbourhood, j: int, own: FormulaBranch) 
     mean, largest = some.moved_by(there, j)
     held_out = float(np.max(held_out_error(there))) - some.held_out if some.fitted else None
     formula = without_rounding(own.formula.without_turns(), own.domain)
-    return Candidate(formula, True, largest, mean, held_out, some.score(there, formula.form.size))
+    return Candidate(formula, True, largest, mean, held_out, some.score(there, formula.form.size), own.domain)
 
 
 def plain_misfit(around: Neighbourhood) -> str | None:
@@ -228,17 +228,17 @@ def of_branch(some: Reference, here: Neighbourhood, found: BranchFormulas, every
         if one.within and (every or not any(other.within for other in result)):
             there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY)
             if some.allows(there):
-                result.append(measured(some, there, j, FormulaBranch(one.formula, own.domain)))
+                result.append(measured(some, there, j, FormulaBranch(one.formula, one.domain)))
                 continue
         result.append(replace(one, within=False))
     if current is not None:
-        result.append(measured(some, here, j, current))
+        result.append(measured(some, here, j, FormulaBranch(current.formula, place.range)))
     return BranchFormulas(j, listed(result))
 
 
 def as_it_is(branch: FormulaBranch) -> Candidate:
     """The candidate of a branch that is a formula already."""
-    return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0)
+    return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0, branch.domain)
 
 
 def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
@@ -298,7 +298,9 @@ def judged(place: Place, guesses: Sequence[Formula]) -> list[Candidate]:
         chance = float(fdtrc(more, place.spare, (left - least) / more / noise))
         within = chance > CHANCE and mean <= NOWHERE
         if within or mean <= FARTHEST:
-            result.append(Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size)))
+            result.append(
+                Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size), place.range)
+            )
     return result
 
 

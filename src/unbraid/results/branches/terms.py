@@ -44,7 +44,7 @@ LARGEST_SHIFT = 20.0
 """A shift in an exponential up to which it goes into the factor."""
 GRID = 65
 """Points of a domain over which it is seen how much a term varies."""
-SEEN, MOST_DIGITS = 256, 15
+SEEN, MOST_DIGITS = 100, 15
 """Inputs at which a formula is compared with its model, and digits of its numbers at most."""
 UNKNOWN_SIZES = 0.01
 """Where sizes of inputs are not known, coefficients are nothing from so much smaller a share on."""
@@ -221,30 +221,41 @@ def shape_of(term: Term, model: DecoupledModel, t: Array) -> Array:
 
 def rounded_output(output: Output, model: DecoupledModel, X: Array, digits: int, error: float) -> Output:
     """An output with rounded numbers, none of which changes it by more than an error at inputs X."""
-    one = np.ones((len(X), 1))
-    terms = []
-    for term in output.terms:
-        inner = term.argument
-        t = X @ inner.coefficients + inner.constant
-        step = 1e-6 * np.ptp(t) if len(t) else 0.0
-        slope = term.factor * (shape_of(term, model, t + step) - shape_of(term, model, t - step)) / (2.0 * step)
-        numbers = np.append(inner.coefficients, inner.constant)
-        *coefficients, constant = rounded(numbers, np.hstack([X, one]) * slope[:, None], digits, error)
-        [factor] = rounded(np.array([term.factor]), shape_of(term, model, t)[:, None], digits, error)
-        terms.append(replace(term, factor=float(factor), argument=Affine(np.array(coefficients), float(constant))))
-    numbers = np.append(output.rest.coefficients, output.rest.constant)
-    *coefficients, constant = rounded(numbers, np.hstack([X, one]), digits, error)
-    return Output(terms, Affine(np.array(coefficients), float(constant)))
+    return Output(
+        [rounded_term(term, model, X, digits, error) for term in output.terms],
+        rounded_affine(output.rest, X, np.ones(len(X)), digits, error),
+    )
 
 
-def rounded(numbers: Array, effects: Array | None = None, digits: int = 3, error: float = np.inf) -> Array:
-    """Numbers (K,) to so many digits, and to as many as keep what their rounding does, effects (S, K), below an error."""
+def rounded_term(term: Term, model: DecoupledModel, X: Array, digits: int, error: float) -> Term:
+    """A term of it."""
+    t = X @ term.argument.coefficients + term.argument.constant
+    step = 1e-6 * np.ptp(t) if len(t) else 0.0
+    slope = term.factor * (shape_of(term, model, t + step) - shape_of(term, model, t - step)) / (2.0 * step)
+    [factor] = rounded(np.array([term.factor]), shape_of(term, model, t)[:, None], digits, error)
+    return replace(term, factor=float(factor), argument=rounded_affine(term.argument, X, slope, digits, error))
+
+
+def rounded_affine(affine: Affine, X: Array, slope: Array, digits: int, error: float) -> Affine:
+    """A sum of inputs of which an output is a function with such a slope (P,) at inputs X."""
+    effects = X * slope[:, None] if isfinite(error) else X
+    [constant] = rounded(np.array([affine.constant]), slope[:, None], digits, error)
+    return Affine(rounded(affine.coefficients, effects, digits, error), float(constant))
+
+
+def rounded(numbers: Array, effects: Array, digits: int, error: float = np.inf) -> Array:
+    """Numbers (K,) to so many digits, or more if rounding, times effects (P, K), would be more than an error."""
     needed = np.zeros(len(numbers))
-    if effects is not None and len(effects) and isfinite(error):
-        units = np.floor(np.log10(np.abs(numbers)))  # of the first digit
-        needed = np.nan_to_num(np.ceil(units + 1.0 + np.log10(0.5 * np.nanmax(np.abs(effects), axis=0) / error)))
-    places = np.clip(needed, digits, max(digits, MOST_DIGITS)).astype(int)
-    return np.array([float(f"{number:.{k - 1}e}") for number, k in zip(numbers, places.tolist(), strict=True)])
+    if len(effects) and isfinite(error):
+        places = np.floor(np.log10(np.abs(numbers)))  # of the first digits
+        needed = np.nan_to_num(np.ceil(places + 1.0 + np.log10(0.5 * np.nanmax(np.abs(effects), axis=0) / error)))
+    many = np.clip(needed, digits, max(digits, MOST_DIGITS)).astype(int)
+    return np.array([to_digits(number, k) for number, k in zip(numbers.tolist(), many.tolist(), strict=True)])
+
+
+def to_digits(number: float, digits: int) -> float:
+    """A number rounded to so many significant digits."""
+    return float(f"{number:.{digits - 1}e}") if number else 0.0
 
 
 def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterator[Part]:

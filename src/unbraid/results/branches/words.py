@@ -18,7 +18,7 @@ from unbraid.errors import check_whole
 from unbraid.results.branch import Branch, FunctionBranch
 from unbraid.results.branches.forms import FORMS, Formula
 from unbraid.results.branches.formula import FormulaBranch
-from unbraid.results.branches.terms import CURVE, EXPONENTS, POWER, Affine, Output, Term, output_terms, rounded
+from unbraid.results.branches.terms import CURVE, EXPONENTS, POWER, Affine, Output, Term, output_terms, to_digits
 from unbraid.runtime.text import clean_name, printable
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Notation:
 
     def number(self, value: float) -> str:
         """A number, its sign with it."""
-        return self.all_digits(float(rounded(np.array([value]), digits=self.digits)[0]))
+        return self.all_digits(to_digits(float(value), self.digits))
 
     def all_digits(self, value: float) -> str:
         """A number with all digits that it has."""
@@ -210,8 +210,8 @@ def form_text(form: str) -> str:
     return f"a {notation.functions[shape].format(f'({inner})' if shape == 'Gaussian' else inner)}{rest}"
 
 
-def formula_text(formula: Formula, digits: int = 4) -> str:
-    """A formula of u as text.
+def formula_text(formula: Formula, digits: int = 4, domain: tuple[float, float] = (-np.inf, np.inf)) -> str:
+    """A formula of u as text, with numbers that are exact enough on a domain.
 
     Examples
     --------
@@ -220,5 +220,5 @@ def formula_text(formula: Formula, digits: int = 4) -> str:
     """
     from unbraid.results.model import DecoupledModel
 
-    model = DecoupledModel([[1.0]], [[1.0]], [FormulaBranch(formula)], input_names=["u"])
+    model = DecoupledModel([[1.0]], [[1.0]], [FormulaBranch(formula, domain)], input_names=["u"])
     return formula_lines(model, digits)[0].partition(" = ")[2]
