@@ -239,8 +239,8 @@ def test_worse_forms_do_not_replace_the_curves_of_a_model_whose_fit_is_not_known
     model = ub.DecoupledModel.load(tmp_path / "model.npz")
     around = Neighbourhood.of(model, problem, Objective.default(problem), ())
     allowed = {}
-    for form, parameters in {"sine": (1.0, 3.0, 0.0, 0.0), "line": (0.0, 1.0)}.items():
+    for form, parameters in {"sine": (1.0, 3.0, 0.0, 0.0), "cubic polynomial": (0.0, 1.0, 0.0, -1.0)}.items():
         branch = FormulaBranch(Formula.of(form, parameters), (-1.0, 1.0))
         plain = model.changed(W0=[[1.0]], W1=[[1.0]], branches=[branch])
         allowed[form] = Reference(around, fitted=False).allows(reoptimise(around, plain))
-    assert allowed == {"sine": True, "line": False}
+    assert allowed == {"sine": True, "cubic polynomial": False}
