@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
+from scipy.special import j0
 
 import unbraid as ub
 from draws import few_or_many
@@ -12,6 +13,7 @@ from unbraid.closed import Formulas
 from unbraid.closed.reoptimise import Reference, reoptimise
 from unbraid.errors import DataError, SettingError
 from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.kernels.arrays import Array
 from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.worth.objective import Objective
@@ -244,3 +246,20 @@ def test_worse_forms_do_not_replace_the_curves_of_a_model_whose_fit_is_not_known
         plain = model.changed(W0=[[1.0]], W1=[[1.0]], branches=[branch])
         allowed[form] = Reference(around, fitted=False).allows(reoptimise(around, plain))
     assert allowed == {"sine": True, "cubic polynomial": False}
+
+
+def test_curves_whose_smoothing_is_not_known_stay_beside_forms(tmp_path: Path) -> None:
+    """Fitted again without it, they would follow the noise, and go far astray between samples."""
+    rng = np.random.default_rng(0)
+
+    def function(X: Array) -> Array:
+        return np.asarray(j0(8.0 * (X[:, 0] + X[:, 1])) + 0.5 * np.exp(X[:, 0] - X[:, 1]))
+
+    X, new = rng.uniform(-1.0, 1.0, (150, 2)), rng.uniform(-1.0, 1.0, (1000, 2))
+    values = function(X)
+    problem = ub.Problem(X, values + 0.05 * values.std() * rng.standard_normal(150))
+    ub.decouple(problem, 2, starts=4, rng=0).model.save(tmp_path / "model.npz")
+    model = ub.DecoupledModel.load(tmp_path / "model.npz")
+    found = ub.formulas(model, problem)
+    own, theirs = (float(np.std(one(new)[:, 0] - function(new))) for one in (model, found.model))
+    assert theirs < 1.5 * own

@@ -17,7 +17,9 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import descent, objective_of
 from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.objective import Objective
 
 STEPS, STILL, ENOUGH = 100, 1e-10, 3
 """Steps at most, and the share of the objective that so many steps in a row gain less than at the end."""
@@ -124,16 +126,18 @@ class Reference:
         return bool(grown.mean() <= uncertain + self.floor / self.around.problem.S)
 
 
-def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS, still: float = STILL) -> Neighbourhood:
-    """The neighbourhood of a model after its steps, on the samples of another one."""
+def reoptimise(
+    around: Neighbourhood, model: DecoupledModel, steps: int = STEPS, still: float = STILL, *, fitted: bool = True
+) -> Neighbourhood:
+    """The neighbourhood of a model after its steps, on the samples of another one; curves stay if not fitted here."""
     with np.errstate(all="ignore"):
-        here = replace(around, tangent=Tangent.of(model, around.objective, ()))
+        here = replace(around, tangent=tangent_of(model, around.objective, fitted))
         value, damping, idle = defined_objective(here), FIRST, 0
         for _ in range(steps):
             V, b = here.data_matrix + here.penalty, descent(here)
             moved, lower = None, np.inf
             while not lower < value and damping <= LARGEST:
-                moved, lower = after_step(here, V, b, damping)
+                moved, lower = after_step(here, V, b, damping, fitted)
                 damping *= 0.1 if lower < value else 6.0
             if moved is None or not lower < value:
                 break
@@ -141,10 +145,24 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS,
             here, value, damping = moved, lower, max(damping, 1e-12)
             if idle == ENOUGH:
                 break
-        return here
+        return here if fitted else replace(here, tangent=Tangent.of(here.tangent.model, here.objective, ()))
 
 
-def after_step(here: Neighbourhood, V: Array, b: Array, damping: float) -> tuple[Neighbourhood | None, float]:
+def tangent_of(model: DecoupledModel, objective: Objective, fitted: bool) -> Tangent:
+    """The ways in which a model can move, without those of curves whose smoothing is not known."""
+    every = Tangent.of(model, objective, ())
+    if fitted:
+        return every
+    held = [not isinstance(model.branches[one.branch], FormulaBranch) for one in every.moves]
+    moves = [
+        one._replace(curves=one.curves[:, :0]) if stays else one for one, stays in zip(every.moves, held, strict=True)
+    ]
+    return replace(every, moves=tuple(moves))
+
+
+def after_step(
+    here: Neighbourhood, V: Array, b: Array, damping: float, fitted: bool
+) -> tuple[Neighbourhood | None, float]:
     """The neighbourhood after a step with some damping, and its objective; infinite where there is no such step."""
     size = np.sqrt(np.maximum(np.diag(V), 0.0))
     size = np.where(size > 0.0, size, 1.0)
@@ -153,7 +171,7 @@ def after_step(here: Neighbourhood, V: Array, b: Array, damping: float) -> tuple
     theta = np.linalg.solve(scaled, b / size) / size
     if not np.isfinite(theta).all():
         return None, np.inf
-    there = replace(here, tangent=Tangent.of(here.tangent.moved(theta), here.objective, ()))
+    there = replace(here, tangent=tangent_of(here.tangent.moved(theta), here.objective, fitted))
     return there, defined_objective(there)
 
 

@@ -146,13 +146,13 @@ def by_data(around: Neighbourhood, fitted: bool) -> Formulas:
         forms = forms_of(here.tangent.model)
         found = [one if settled and one.branch not in forms else of_branch(some, here, one, settled) for one in found]
         best = {one.branch: one.best for one in found if one.best is not None}
-        here = in_place(some.allows, here, best)
+        here = in_place(some.allows, here, best, fitted)
         if settled:
             break
         settled = forms_of(here.tangent.model) == forms
     if some.around is not around:
         some = Reference(around, fitted)
-        here = accepted(some.allows, around, here.tangent.model, list(forms_of(here.tangent.model)))
+        here = accepted(some.allows, around, here.tangent.model, list(forms_of(here.tangent.model)), fitted)
     found = [as_in_model(some, here, one) for one in found]
     return Formulas(
         tuple(found), True, tidied(with_domains(here.tangent.model, around.problem.X)), plain_misfit(around)
@@ -226,7 +226,7 @@ def of_branch(some: Reference, here: Neighbourhood, found: BranchFormulas, every
         if current is not None and one.formula.form == current.formula.form:
             continue  # it is in the model that was re-optimised and allowed
         if one.within and (every or not any(other.within for other in result)):
-            there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY)
+            there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY, fitted=some.fitted)
             if some.allows(there):
                 result.append(measured(some, there, j, FormulaBranch(one.formula, one.domain)))
                 continue
@@ -241,21 +241,25 @@ def as_it_is(branch: FormulaBranch) -> Candidate:
     return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0, branch.domain)
 
 
-def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
+def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate], fitted: bool = True) -> Neighbourhood:
     """The model of a round with forms in place of curves, re-optimised, as far as that is allowed."""
-    return accepted(allows, here, with_forms(here.tangent.model, best), sorted(best, key=lambda j: best[j].mean))
+    return accepted(
+        allows, here, with_forms(here.tangent.model, best), sorted(best, key=lambda j: best[j].mean), fitted
+    )
 
 
-def accepted(allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int]) -> Neighbourhood:
+def accepted(
+    allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int], fitted: bool
+) -> Neighbourhood:
     """A model, re-optimised, where it is allowed; else those of its branches, one after another, with which it is."""
-    there = reoptimise(here, wanted)
+    there = reoptimise(here, wanted, fitted=fitted)
     if allows(there):
         return there
     for j in order if len(order) > 1 else ():
         model = here.tangent.model
         W0, W1, branches = model.W0.copy(), model.W1.copy(), list(model.branches)
         W0[j], W1[:, j], branches[j] = wanted.W0[j], wanted.W1[:, j], wanted.branches[j]
-        there = reoptimise(here, model.changed(W0=W0, W1=W1, branches=branches))
+        there = reoptimise(here, model.changed(W0=W0, W1=W1, branches=branches), fitted=fitted)
         if allows(there):
             here = there
     return here
