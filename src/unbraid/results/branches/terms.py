@@ -9,6 +9,9 @@ curve that is no formula stays g_j(w_j · x). What is nothing at the digits show
 of its branch varies by less than half a unit in the last digit of the largest one, and coefficients of inputs that are
 as small beside others, which only who knows the sizes of inputs can tell; without them, 1 / 100 of that counts as
 nothing. Of a term that is left out its mean stays in the constant.
+
+What is written is compared with the model over the range of its branches, see `output_terms`. A polynomial whose powers
+of u nearly cancel there is written in powers of u - c.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def formula_lines(model: DecoupledModel, digits: int = 3, sizes: npt.ArrayLike |
     model
         The model.
     digits
-        How many significant digits numbers have; terms that are nothing at so many digits are left out.
+        How many significant digits numbers have, more where the output needs them; what is nothing then is left out.
     sizes
         (m,), the sizes of the inputs, their standard deviations, say: inputs that add nothing are left out by them.
         None: not known, and only inputs with much smaller coefficients than others are left out.
