@@ -1,15 +1,22 @@
 """Closed forms for the branches of fits."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
+from scipy.special import j0
 
 import unbraid as ub
 from draws import few_or_many
 from unbraid.closed import Formulas
+from unbraid.closed.reoptimise import Reference, reoptimise
 from unbraid.errors import DataError, SettingError
+from unbraid.inference.neighbourhood import Neighbourhood
+from unbraid.kernels.arrays import Array
 from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.formula import FormulaBranch
+from unbraid.results.worth.objective import Objective
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +208,58 @@ def test_what_is_within_is_no_worse_in_place_of_the_curve(draws: int) -> None:
         assert all(change is not None and change < 0.1 for change in changes)
         own, theirs = (ub.metrics.output_errors(values[:, None], m(X)).max() for m in (fit.model, found.model))
         assert theirs < max(0.5, 1.5 * own)
+
+
+@few_or_many(1, 6)
+@pytest.mark.parametrize("kind", ["step", pytest.param("xyz", marks=pytest.mark.verify)])
+def test_formulas_and_the_model_with_formulas_tell_the_same_story(kind: str, draws: int) -> None:
+    """A step is far from its curves, and directions of a product turn far away from the fit's."""
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1.0, 1.0, (300, 3 if kind == "xyz" else 2))
+        values = X.prod(axis=1) if kind == "xyz" else (X[:, 0] > 0.0) * X[:, 1]
+        noise = 0.01 * values.std() * rng.standard_normal(300) if kind == "xyz" else 0.0
+        fit = ub.decouple(ub.Problem(X, (values + noise)[:, None]), 4 if kind == "xyz" else 2, rng=0)
+        found, model = ub.formulas(fit), fit.with_formulas()
+        named = [one.best.formula.form if one.best is not None else None for one in found]
+        assert named == [own.formula.form if isinstance(own, FormulaBranch) else None for own in model.branches]
+        moved = model(X) - fit.model(X)
+        own_spread = min(
+            np.std(branch(X @ w0)) * np.linalg.norm(w1)
+            for branch, w0, w1 in zip(fit.model.branches, fit.model.W0, fit.model.W1.T, strict=True)
+        )
+        for one in found:
+            assert one.best is None or one.best.mean <= 101.0 * np.std(moved) / own_spread
+
+
+def test_worse_forms_do_not_replace_the_curves_of_a_model_whose_fit_is_not_known(tmp_path: Path) -> None:
+    """Its splines could have used as many degrees of freedom as there are samples."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (70, 1))
+    problem = ub.Problem(X, np.sin(3.0 * X[:, 0]) + 0.05 * rng.standard_normal(70))
+    ub.decouple(problem, 1, starts=2, rng=0).model.save(tmp_path / "model.npz")
+    model = ub.DecoupledModel.load(tmp_path / "model.npz")
+    around = Neighbourhood.of(model, problem, Objective.default(problem), ())
+    allowed = {}
+    for form, parameters in {"sine": (1.0, 3.0, 0.0, 0.0), "cubic polynomial": (0.0, 1.0, 0.0, -1.0)}.items():
+        branch = FormulaBranch(Formula.of(form, parameters), (-1.0, 1.0))
+        plain = model.changed(W0=[[1.0]], W1=[[1.0]], branches=[branch])
+        allowed[form] = Reference(around, fitted=False).allows(reoptimise(around, plain))
+    assert allowed == {"sine": True, "cubic polynomial": False}
+
+
+def test_curves_whose_smoothing_is_not_known_stay_beside_forms(tmp_path: Path) -> None:
+    """Fitted again without it, they would follow the noise, and go far astray between samples."""
+    rng = np.random.default_rng(0)
+
+    def function(X: Array) -> Array:
+        return np.asarray(j0(8.0 * (X[:, 0] + X[:, 1])) + 0.5 * np.exp(X[:, 0] - X[:, 1]))
+
+    X, new = rng.uniform(-1.0, 1.0, (150, 2)), rng.uniform(-1.0, 1.0, (1000, 2))
+    values = function(X)
+    problem = ub.Problem(X, values + 0.05 * values.std() * rng.standard_normal(150))
+    ub.decouple(problem, 2, starts=4, rng=0).model.save(tmp_path / "model.npz")
+    model = ub.DecoupledModel.load(tmp_path / "model.npz")
+    found = ub.formulas(model, problem)
+    own, theirs = (float(np.std(one(new)[:, 0] - function(new))) for one in (model, found.model))
+    assert theirs < 1.5 * own

@@ -16,9 +16,10 @@ import unbraid as ub
 from model_files import a_model, a_model_of_formulas
 from random_models import random_models
 from unbraid.errors import SettingError
+from unbraid.export.latex import latex_text
 from unbraid.results.branches.forms import FORMS, Formula
 from unbraid.results.branches.formula import FormulaBranch
-from unbraid.results.branches.words import Notation, form_text, formula_lines
+from unbraid.results.branches.words import SUBSCRIPTS, SUPERSCRIPTS, Notation, form_text, formula_lines, formula_text
 
 
 def a_formula(
@@ -27,9 +28,10 @@ def a_formula(
     direction: Sequence[float] = (1.0, 2.0),
     weight: float = 1.0,
     bias: float = 0.0,
+    domain: tuple[float, float] = (-2.0, 3.0),
 ) -> ub.DecoupledModel:
     """A model of one branch."""
-    branch = FormulaBranch(Formula.of(form, parameters), (-2.0, 3.0))
+    branch = FormulaBranch(Formula.of(form, parameters), domain)
     return ub.DecoupledModel([list(direction)], [[weight]], [branch], [bias])
 
 
@@ -113,7 +115,7 @@ def test_a_model_with_formulas_prints_them_and_its_repr_stays() -> None:
     assert repr(model) == "DecoupledModel(m=2 inputs, r=4 branches, n=2 outputs)"
     assert str(model).splitlines() == [repr(model), *formula_lines(model)]
     other = a_model([ub.BSpline(5)])
-    assert str(other) == repr(other)
+    assert str(other).splitlines() == [repr(other), "No branch is one of the closed forms that ub.formulas looks for."]
 
 
 def test_formulas_of_data_sets_are_told() -> None:
@@ -142,7 +144,7 @@ def test_the_level_of_what_is_left_out_stays() -> None:
 
 def test_small_coefficients_stay_unless_sizes_of_inputs_are_known() -> None:
     """A speed in turns a minute has small coefficients and large values."""
-    model = a_formula("sine", (1.0, 1.0, 0.0, 0.0), (1.0, 2e-4))
+    model = a_formula("sine", (1.0, 1.0, 0.0, 0.0), (1.0, 2e-4), domain=(-2.0, 2.0))
     assert line_of(model) == "sin(x₁ + 2·10⁻⁴ x₂)"
     assert line_of(model, sizes=[1.0, 3000.0]) == "sin(x₁ + 2·10⁻⁴ x₂)"
     assert line_of(model, sizes=[1.0, 1.0]) == "sin(x₁)"
@@ -239,6 +241,87 @@ def test_a_line_means_what_the_model_does(model: ub.DecoupledModel) -> None:
         np.testing.assert_allclose(
             told[known], F[known, i], rtol=1e-8, atol=1e-8 * np.abs(F[known, i]).max(initial=1.0)
         )
+
+
+def scaled_quartic(offset: float) -> tuple[Formula, tuple[float, float]]:
+    """Z⁴ - z² with z = (u - offset) / 1000, and its domain."""
+    return Formula.of("quartic polynomial", (0.0, 0.0, -1e-6, 0.0, 1e-12)).shifted(offset), (
+        offset - 1500,
+        offset + 1500,
+    )
+
+
+WHOLE: dict[str, tuple[list[list[float]], list[float], list[tuple[Formula, tuple[float, float]]]]] = {
+    f"quartic from {offset:g}": (
+        [[1.0, 1e-15], [0.0, 1.0]],
+        [1.0, 1.0],
+        [scaled_quartic(offset), (Formula.of("square", (1.0, 1.0, 0.0, 0.0)), (-1.0, 1.0))],
+    )
+    for offset in (0.0, 1000.0, 3000.0, 1e5)
+}
+WHOLE |= {
+    "product": (
+        [[1.0, 1.0], [1.0, -1.0]],
+        [0.25, -0.25],
+        [
+            (Formula.of("square", (1.0, 1.0, 0.0, 0.0)), (8000.0, 12000.0)),
+            (Formula.of("square", (1.0, 1.0, 0.0, 0.0)), (-2000.0, 2000.0)),
+        ],
+    ),
+    "very different sizes": (
+        [[1.0, 0.0], [0.0, 1.0]],
+        [1e4, 1.0],
+        [
+            (Formula.of("sine", (1.0, 2.0, 0.1, 0.0)), (-1.0, 1.0)),
+            (Formula.of("quintic polynomial", (1e-3, 0.5, 0.1, 2.0, 0.3, 1.0)), (-1.0, 1.0)),
+        ],
+    ),
+    "a step of two kinks": (
+        [[1.0, 5.71e-4], [1.0, -0.0115]],
+        [41.3456, -41.3412],
+        [
+            (Formula.of("absolute value", (1.0, 1.0, -0.00151, 0.0)), (-1.0, 1.0)),
+            (Formula.of("absolute value", (1.0, 1.0, -0.00152, 0.0)), (-1.0, 1.0)),
+        ],
+    ),
+    "angles far from zero": (
+        [[0.8, 0.6], [0.6, -0.8]],
+        [1.0, 0.3],
+        [
+            (Formula.of("sine and line", (1.2345, 2.3456, 0.3, 0.2, 0.1234)), (1000.0, 1002.0)),
+            (Formula.of("exponential", (1e-9, 0.1, 0.0, 0.0)), (200.0, 202.0)),
+        ],
+    ),
+}
+
+
+def read_latex(text: str) -> str:
+    """The right side of the only line about a model, in LaTeX, as plain text."""
+    text = text.partition("&= ")[2].partition("\n\\end{align*}")[0]
+    for old, new in {" \\\\\n  &\\quad {}": "", r"\left|": "|", r"\right|": "|", r"\left": "", r"\right": ""}.items():
+        text = text.replace(old, new)
+    text = text.replace(r" \cdot 10^", "·10^").replace(r"\,", " ").replace("-", "−").replace("\\", "")
+    text = re.sub(r"_{(\d)}", lambda found: found[1].translate(SUBSCRIPTS), text)
+    return re.sub(r"\^{(−?\d+)}", lambda found: found[1].replace("−", "-").translate(SUPERSCRIPTS), text)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_printed_is_the_model_within_a_hundredth_of_the_spread(name: str) -> None:
+    W0, weights, formulas = WHOLE[name]
+    branches = [FormulaBranch(formula, domain) for formula, domain in formulas]
+    model = ub.DecoupledModel(W0, [weights], branches, [-0.0137])
+    low, high = np.array([domain for _, domain in formulas]).T
+    X = np.random.default_rng(0).uniform(low, high, (200, 2)) @ np.linalg.inv(np.array(W0)).T
+    F = model(X)[:, 0]
+    for text in (line_of(model), read_latex(latex_text(model, 4))):
+        assert np.sqrt(np.mean((evaluated(text, X) - F) ** 2)) < 0.012 * F.std(), text
+
+
+def test_a_polynomial_whose_powers_cancel_is_written_about_another_point() -> None:
+    formula, domain = scaled_quartic(4500.0)
+    model = ub.DecoupledModel([[1.0]], [[1.0]], [FormulaBranch(formula, domain)])
+    assert line_of(model) == "1·10⁻¹² (x₁ − 4500)⁴ − 1·10⁻⁶ (x₁ − 4500)²"
+    assert formula_text(formula, domain=domain) == "1·10⁻¹² (u − 4500)⁴ − 1·10⁻⁶ (u − 4500)²"
 
 
 def test_splines_are_curves() -> None:

@@ -13,7 +13,7 @@ comes first unless data speak for the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -136,13 +136,6 @@ class Place:
         target = rows(curve.g, np.zeros(points))
         unknown = UNKNOWN**2 * float(target @ target)
         return cls(curve.u, curve, rows, target, 0.0, unknown, freedom, points, float(points))
-
-    def compared_with(self, around: Neighbourhood, here: Neighbourhood, j: int) -> Self:
-        """The same place with the curve that a fit had there, at the inputs that its branch j has in this model."""
-        fitted, model, X = around.tangent.model, here.tangent.model, looked_at(here).problem.X
-        lengths = [float(np.linalg.norm(one.W1[:, j])) for one in (fitted, model)]
-        values = fitted.branches[j](X @ fitted.W0[j]) * (lengths[0] / max(lengths[1], np.finfo(float).tiny))
-        return replace(self, curve=Curve.at(X @ model.W0[j], values))
 
     @property
     def range(self) -> tuple[float, float]:

@@ -17,7 +17,9 @@ from unbraid.inference.neighbourhood import Neighbourhood
 from unbraid.inference.steps import descent, objective_of
 from unbraid.inference.tangent import Tangent
 from unbraid.kernels.arrays import Array, IndexArray
+from unbraid.results.branches.formula import FormulaBranch
 from unbraid.results.model import DecoupledModel
+from unbraid.results.worth.objective import Objective
 
 STEPS, STILL, ENOUGH = 100, 1e-10, 3
 """Steps at most, and the share of the objective that so many steps in a row gain less than at the end."""
@@ -37,9 +39,13 @@ class Reference:
     ----------
     around
         The fit and its samples.
+    fitted
+        Whether it is known how the model was fitted. If not, its smoothing and the degrees of freedom of its curves are
+        not known either, and nothing can be said of samples left out.
     """
 
     around: Neighbourhood
+    fitted: bool = True
 
     @cached_property
     def left(self) -> float:
@@ -77,10 +83,25 @@ class Reference:
         return np.asarray(np.nansum((rows * self.around.scales(rows, which)) ** 2, axis=1))
 
     def squares_left_out(self, there: Neighbourhood) -> Array:
-        """What a model leaves of samples when each is left out, as squares."""
+        """What a model leaves of samples when each is left out, as squares; when none is, if the fit is not known."""
+        if not self.fitted:
+            return self.squares(there.residuals())
         nowhere = np.zeros(there.problem.S, dtype=bool)
         left = leave_out(there, chosen_samples(self.around, nowhere), nowhere)
         return self.squares(left.residual, left.which)
+
+    def moved_by(self, there: Neighbourhood, j: int) -> tuple[float, float]:
+        """How far outputs of a model are from the fit's, mean and largest, in % of the spread of what branch j adds."""
+        fit, X, unit = self.around.tangent.model, self.around.problem.X, self.around.objective.units.f_scale
+        both = np.outer(fit.branches[j](X @ fit.W0[j]), fit.W1[:, j]), there.tangent.model(X) - fit(X)
+        own, off = (np.linalg.norm((one - one.mean(axis=0)) / unit, axis=1) for one in both)
+        size = 100.0 / max(float(np.sqrt(np.mean(own**2))), np.finfo(float).tiny)
+        return size * float(np.sqrt(np.mean(off**2))), size * float(off.max())
+
+    def score(self, there: Neighbourhood, size: int) -> float:
+        """Schwarz's criterion of a model with a form of so many free parameters."""
+        N = np.count_nonzero(~np.isnan(self.around.residuals()))
+        return N * float(np.log((self.left_by(there) + self.floor) / N)) + size * float(np.log(N))
 
     def left_by(self, there: Neighbourhood) -> float:
         """The sum of squares that a model leaves of the same samples; infinite where it has no value at one."""
@@ -105,16 +126,18 @@ class Reference:
         return bool(grown.mean() <= uncertain + self.floor / self.around.problem.S)
 
 
-def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS, still: float = STILL) -> Neighbourhood:
-    """The neighbourhood of a model after its steps, on the samples of another one."""
+def reoptimise(
+    around: Neighbourhood, model: DecoupledModel, steps: int = STEPS, still: float = STILL, *, fitted: bool = True
+) -> Neighbourhood:
+    """The neighbourhood of a model after its steps, on the samples of another one; curves stay if not fitted here."""
     with np.errstate(all="ignore"):
-        here = replace(around, tangent=Tangent.of(model, around.objective, ()))
+        here = replace(around, tangent=tangent_of(model, around.objective, fitted))
         value, damping, idle = defined_objective(here), FIRST, 0
         for _ in range(steps):
             V, b = here.data_matrix + here.penalty, descent(here)
             moved, lower = None, np.inf
             while not lower < value and damping <= LARGEST:
-                moved, lower = after_step(here, V, b, damping)
+                moved, lower = after_step(here, V, b, damping, fitted)
                 damping *= 0.1 if lower < value else 6.0
             if moved is None or not lower < value:
                 break
@@ -122,10 +145,24 @@ def reoptimise(around: Neighbourhood, model: DecoupledModel, steps: int = STEPS,
             here, value, damping = moved, lower, max(damping, 1e-12)
             if idle == ENOUGH:
                 break
-        return here
+        return here if fitted else replace(here, tangent=Tangent.of(here.tangent.model, here.objective, ()))
 
 
-def after_step(here: Neighbourhood, V: Array, b: Array, damping: float) -> tuple[Neighbourhood | None, float]:
+def tangent_of(model: DecoupledModel, objective: Objective, fitted: bool) -> Tangent:
+    """The ways in which a model can move, without those of curves whose smoothing is not known."""
+    every = Tangent.of(model, objective, ())
+    if fitted:
+        return every
+    held = [not isinstance(model.branches[one.branch], FormulaBranch) for one in every.moves]
+    moves = [
+        one._replace(curves=one.curves[:, :0]) if stays else one for one, stays in zip(every.moves, held, strict=True)
+    ]
+    return replace(every, moves=tuple(moves))
+
+
+def after_step(
+    here: Neighbourhood, V: Array, b: Array, damping: float, fitted: bool
+) -> tuple[Neighbourhood | None, float]:
     """The neighbourhood after a step with some damping, and its objective; infinite where there is no such step."""
     size = np.sqrt(np.maximum(np.diag(V), 0.0))
     size = np.where(size > 0.0, size, 1.0)
@@ -134,7 +171,7 @@ def after_step(here: Neighbourhood, V: Array, b: Array, damping: float) -> tuple
     theta = np.linalg.solve(scaled, b / size) / size
     if not np.isfinite(theta).all():
         return None, np.inf
-    there = replace(here, tangent=Tangent.of(here.tangent.moved(theta), here.objective, ()))
+    there = replace(here, tangent=tangent_of(here.tangent.moved(theta), here.objective, fitted))
     return there, defined_objective(there)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from unbraid.results.branches.forms import Formula
 from unbraid.results.branches.words import formula_text
@@ -26,12 +27,16 @@ class Candidate:
         re-optimised, is no worse than the fit, on the samples and on samples left out. Of a model without data: within
         0.3 % of its spread.
     largest, mean
-        How far it is from the curve where samples lie, in % of the curve's spread: at most, and root mean square.
+        How far it is from the curve where samples lie, in % of the curve's spread: at most, and root mean square. Where
+        it was measured in place of the curve, all parameters re-optimised: how far the outputs are from the fit's.
     held_out
         By how much the expected error on new points differs from the fit's, in percentage points of the worst output,
-        with this form beside those of other branches; None where it is not within, or there are no data.
+        with this form beside those of other branches; None where it is not within, or there is no fit with its data.
     score
-        Schwarz's criterion: candidates are in its order, less being better, those that are within first.
+        Schwarz's criterion: candidates are in its order, less being better, those that are within first, and before
+        them the one that the model has.
+    domain
+        The range of u that samples have.
     """
 
     formula: Formula
@@ -40,11 +45,12 @@ class Candidate:
     mean: float
     held_out: float | None
     score: float
+    domain: tuple[float, float] = (-inf, inf)
 
     @property
     def words(self) -> str:
         """'1.43 sin(3.69 u + 1.57) + 0.2', with four digits."""
-        return formula_text(self.formula)
+        return formula_text(self.formula, domain=self.domain)
 
 
 @dataclass(frozen=True)

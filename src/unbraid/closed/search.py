@@ -88,7 +88,7 @@ def formulas(subject: Fit | DecoupledModel, problem: Problem | None = None) -> F
             few = tuple(BranchFormulas(j, (), f"has fewer than {FEWEST} samples") for j in range(model.rank))
             return Formulas(few, True, model)
         try:
-            return by_data(around)
+            return by_data(around, isinstance(subject, Fit))
         except np.linalg.LinAlgError:  # of numbers beyond floating point
             return by_curves(model)
 
@@ -134,28 +134,26 @@ def by_curve(model: DecoupledModel, j: int) -> BranchFormulas:
     return BranchFormulas(j, listed(judged(place, guessed(place))))
 
 
-def by_data(around: Neighbourhood) -> Formulas:
-    """Forms for the branches of a fit, judged by its data, in rounds.
+def by_data(around: Neighbourhood, fitted: bool) -> Formulas:
+    """Forms for the branches of a fit, or of a model that was not fitted here, judged by data, in rounds.
 
     Once forms are in place of curves and all is re-optimised, what is left is smaller, other branches are known better,
     and each is looked at again.
     """
-    some, rank = Reference(looked_at(around)), around.tangent.model.rank
+    some, rank = Reference(looked_at(around), fitted), around.tangent.model.rank
     here, found, settled = some.around, [BranchFormulas(j, ()) for j in range(rank)], False
     for _ in range(ROUNDS + rank):
         forms = forms_of(here.tangent.model)
         found = [one if settled and one.branch not in forms else of_branch(some, here, one, settled) for one in found]
         best = {one.branch: one.best for one in found if one.best is not None}
-        here = in_place(some.allows, here, best)
+        here = in_place(some.allows, here, best, fitted)
         if settled:
             break
         settled = forms_of(here.tangent.model) == forms
     if some.around is not around:
-        here = accepted(Reference(around).allows, around, here.tangent.model, list(forms_of(here.tangent.model)))
-    forms = forms_of(here.tangent.model)
-    for k, one in enumerate(found):
-        if one.branch not in forms:  # none could take the place of the curve beside those of other branches
-            found[k] = replace(one, candidates=tuple(replace(form, within=False) for form in one.candidates))
+        some = Reference(around, fitted)
+        here = accepted(some.allows, around, here.tangent.model, list(forms_of(here.tangent.model)), fitted)
+    found = [as_in_model(some, here, one) for one in found]
     return Formulas(
         tuple(found), True, tidied(with_domains(here.tangent.model, around.problem.X)), plain_misfit(around)
     )
@@ -164,6 +162,25 @@ def by_data(around: Neighbourhood) -> Formulas:
 def forms_of(model: DecoupledModel) -> dict[int, Form]:
     """The forms of those branches that are formulas."""
     return {j: own.formula.form for j, own in enumerate(model.branches) if isinstance(own, FormulaBranch)}
+
+
+def as_in_model(some: Reference, here: Neighbourhood, found: BranchFormulas) -> BranchFormulas:
+    """What was found for a branch, the form that it has in a model first; none is within where it is a curve there."""
+    own = with_domains(here.tangent.model, here.problem.X).branches[found.branch]
+    if found.unseen is not None or isinstance(some.around.tangent.model.branches[found.branch], FormulaBranch):
+        return found
+    if not isinstance(own, FormulaBranch):
+        return replace(found, candidates=tuple(replace(one, within=False) for one in found.candidates))
+    others = [one for one in found.candidates if one.formula.form != own.formula.form]
+    return replace(found, candidates=(measured(some, here, found.branch, own), *others))
+
+
+def measured(some: Reference, there: Neighbourhood, j: int, own: FormulaBranch) -> Candidate:
+    """The formula that branch j is in a model that is allowed: how far outputs are from the fit's, among others."""
+    mean, largest = some.moved_by(there, j)
+    held_out = float(np.max(held_out_error(there))) - some.held_out if some.fitted else None
+    formula = without_rounding(own.formula.without_turns(), own.domain)
+    return Candidate(formula, True, largest, mean, held_out, some.score(there, formula.form.size), own.domain)
 
 
 def plain_misfit(around: Neighbourhood) -> str | None:
@@ -202,41 +219,47 @@ def of_branch(some: Reference, here: Neighbourhood, found: BranchFormulas, every
         return BranchFormulas(j, (as_it_is(fitted),))
     place = Place.of(here, places[j])
     place = replace(place, floor=max(place.floor, some.floor))
-    if here is not around:
-        place = place.compared_with(around, here, j)
-    known = [own.formula, *(one.formula for one in found.candidates)] if isinstance(own, FormulaBranch) else ()
+    current = own if isinstance(own, FormulaBranch) else None
+    known = [] if current is None else [current.formula, *(one.formula for one in found.candidates)]
     result: list[Candidate] = []
     for one in judged(place, known or guessed(place)):
+        if current is not None and one.formula.form == current.formula.form:
+            continue  # it is in the model that was re-optimised and allowed
         if one.within and (every or not any(other.within for other in result)):
-            there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY)
-            within, score = some.allows(there), place.score(some.left_by(there), one.formula.form.size)
-            held_out = float(np.max(held_out_error(there))) - some.held_out if within else None
-            result.append(replace(one, within=within, held_out=held_out, score=score))
-        else:
-            result.append(replace(one, within=False))
+            there = reoptimise(here, with_forms(model, {j: one}), *ROUGHLY, fitted=some.fitted)
+            if some.allows(there):
+                result.append(measured(some, there, j, FormulaBranch(one.formula, one.domain)))
+                continue
+        result.append(replace(one, within=False))
+    if current is not None:
+        result.append(measured(some, here, j, FormulaBranch(current.formula, place.range)))
     return BranchFormulas(j, listed(result))
 
 
 def as_it_is(branch: FormulaBranch) -> Candidate:
     """The candidate of a branch that is a formula already."""
-    return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0)
+    return Candidate(branch.formula, True, 0.0, 0.0, None, 0.0, branch.domain)
 
 
-def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate]) -> Neighbourhood:
+def in_place(allows: Allows, here: Neighbourhood, best: Mapping[int, Candidate], fitted: bool = True) -> Neighbourhood:
     """The model of a round with forms in place of curves, re-optimised, as far as that is allowed."""
-    return accepted(allows, here, with_forms(here.tangent.model, best), sorted(best, key=lambda j: best[j].mean))
+    return accepted(
+        allows, here, with_forms(here.tangent.model, best), sorted(best, key=lambda j: best[j].mean), fitted
+    )
 
 
-def accepted(allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int]) -> Neighbourhood:
+def accepted(
+    allows: Allows, here: Neighbourhood, wanted: DecoupledModel, order: Sequence[int], fitted: bool
+) -> Neighbourhood:
     """A model, re-optimised, where it is allowed; else those of its branches, one after another, with which it is."""
-    there = reoptimise(here, wanted)
+    there = reoptimise(here, wanted, fitted=fitted)
     if allows(there):
         return there
     for j in order if len(order) > 1 else ():
         model = here.tangent.model
         W0, W1, branches = model.W0.copy(), model.W1.copy(), list(model.branches)
         W0[j], W1[:, j], branches[j] = wanted.W0[j], wanted.W1[:, j], wanted.branches[j]
-        there = reoptimise(here, model.changed(W0=W0, W1=W1, branches=branches))
+        there = reoptimise(here, model.changed(W0=W0, W1=W1, branches=branches), fitted=fitted)
         if allows(there):
             here = there
     return here
@@ -279,7 +302,9 @@ def judged(place: Place, guesses: Sequence[Formula]) -> list[Candidate]:
         chance = float(fdtrc(more, place.spare, (left - least) / more / noise))
         within = chance > CHANCE and mean <= NOWHERE
         if within or mean <= FARTHEST:
-            result.append(Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size)))
+            result.append(
+                Candidate(formula, within, largest, mean, None, place.score(left, formula.form.size), place.range)
+            )
     return result
 
 

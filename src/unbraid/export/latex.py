@@ -17,7 +17,7 @@ from unbraid.export.portable import as_portable
 from unbraid.kernels.arrays import Array
 from unbraid.kernels.pieces import Pieces
 from unbraid.results.branches.scipy_pieces import about_starts
-from unbraid.results.branches.terms import Output, output_terms
+from unbraid.results.branches.terms import Output, output_terms, to_digits
 from unbraid.results.branches.words import Notation, curves
 from unbraid.results.model import DecoupledModel
 from unbraid.runtime.text import clean_name
@@ -172,6 +172,7 @@ def local_parts(notation: Notation, powers: Array, start: float, length: float) 
     """The terms of a polynomial in powers of u - start, without those that are nothing over its length."""
     shift = [] if start == 0.0 else [(start > 0.0, notation.number(abs(start)))]
     away = notation.bracketed(notation.sum([(False, "u"), *shift])) if shift else "u"
+    powers = np.array([to_digits(float(one), notation.digits) for one in powers])
     sizes = np.abs(powers) * length ** np.arange(len(powers))
     for k in np.flatnonzero(sizes > 0.5 * 10.0**-notation.digits * sizes.max(initial=0.0)):
         if k == 0:

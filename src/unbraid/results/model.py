@@ -366,5 +366,5 @@ class DecoupledModel:
         from unbraid.results.branches.words import formula_lines
 
         if not any(isinstance(branch, FormulaBranch) for branch in self.branches):
-            return repr(self)
+            return f"{self!r}\nNo branch is one of the closed forms that ub.formulas looks for."
         return "\n".join([repr(self), *formula_lines(self)])

@@ -9,13 +9,16 @@ curve that is no formula stays g_j(w_j · x). What is nothing at the digits show
 of its branch varies by less than half a unit in the last digit of the largest one, and coefficients of inputs that are
 as small beside others, which only who knows the sizes of inputs can tell; without them, 1 / 100 of that counts as
 nothing. Of a term that is left out its mean stays in the constant.
+
+What is written is compared with the model over the range of its branches, see `output_terms`. A polynomial whose powers
+of u nearly cancel there is written in powers of u - c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +26,7 @@ import numpy as np
 
 from unbraid.kernels.arrays import Array
 from unbraid.results.branch import Branch
-from unbraid.results.branches.forms import HOMOGENEOUS, Form, Formula
+from unbraid.results.branches.forms import FORMS, HOMOGENEOUS, Form, Formula
 from unbraid.results.branches.formula import FormulaBranch
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ LARGEST_SHIFT = 20.0
 """A shift in an exponential up to which it goes into the factor."""
 GRID = 65
 """Points of a domain over which it is seen how much a term varies."""
+SEEN, MOST_DIGITS = 100, 15
+"""Inputs at which a formula is compared with its model, and digits of its numbers at most."""
 UNKNOWN_SIZES = 0.01
 """Where sizes of inputs are not known, coefficients are nothing from so much smaller a share on."""
 
@@ -135,30 +140,125 @@ class Rounding:
 
 @np.errstate(all="ignore")
 def output_terms(model: DecoupledModel, digits: int, sizes: Array | None = None) -> list[Output]:
-    """The outputs of a model as sums of terms, for numbers of so many significant digits."""
+    """The outputs of a model as sums of terms, their numbers rounded to so many significant digits.
+
+    Where an output written so would be off by more than one unit of the last digit, measured over the range of the
+    branches, less is left out, and numbers have as many digits as they need.
+    """
+    X, outputs = typical_inputs(model, sizes), []
+    F, parts_of = model(X), cache(partial(all_parts, model, sizes))
+    for i in range(model.n):
+        largest_error = 10.0 ** (1 - digits) * float(np.std(F[:, i])) if len(X) else np.inf
+        for extra in range(max(MOST_DIGITS - digits, 0) + 1):
+            exact = output_as_terms(model, i, parts_of(digits + extra), Rounding(digits + extra, sizes))
+            written = rounded_output(exact, model, X, digits, largest_error * 10.0**-extra if extra else np.inf)
+            error = float(np.sqrt(np.mean((values_of(written, model, X) - F[:, i]) ** 2))) if len(X) else 0.0
+            if not error > largest_error:
+                break
+        outputs.append(written)
+    return outputs
+
+
+def all_parts(model: DecoupledModel, sizes: Array | None, digits: int) -> list[tuple[int, Part]]:
+    """The parts of all branches, each with the number of its branch."""
     rounding = Rounding(digits, sizes)
-    parts = [
+    return [
         (j, part)
         for j, branch in enumerate(model.branches)
         for part in branch_parts(branch, j, rounding.inputs(model.W0[j]), rounding)
     ]
-    outputs = []
-    for weights, bias in zip(model.W1, model.bias, strict=True):
-        spans = [abs(weights[j]) * part.span if weights[j] else 0.0 for j, part in parts]
-        largest = max((span for span in spans if isfinite(span)), default=0.0)
-        kept = [span > rounding.share * largest for span in spans]
-        terms = [
-            replace(part.term, factor=weights[j] * part.term.factor)
-            for (j, part), keep in zip(parts, kept, strict=True)
-            if keep and part.term is not None
-        ]
-        slopes, constant = np.zeros(model.m), float(bias)
-        for (j, part), keep in zip(parts, kept, strict=True):
-            constant += weights[j] * (part.rest.constant + (0.0 if keep else part.level))
-            slopes = slopes + weights[j] * part.rest.coefficients * keep
-        constant = constant if abs(constant) > rounding.share * largest else 0.0
-        outputs.append(Output([settled(term) for term in terms], Affine(rounding.inputs(slopes), constant)))
-    return outputs
+
+
+def output_as_terms(model: DecoupledModel, i: int, parts: list[tuple[int, Part]], rounding: Rounding) -> Output:
+    """Output i, without what counts as nothing."""
+    weights = [float(model.W1[i, j]) for j, _ in parts]
+    spans = [abs(weight) * part.span if weight else 0.0 for weight, (_, part) in zip(weights, parts, strict=True)]
+    largest = max((span for span in spans if isfinite(span)), default=0.0)
+    terms, slopes, constant = [], np.zeros(model.m), float(model.bias[i])
+    for weight, (_, part), span in zip(weights, parts, spans, strict=True):
+        kept = span > rounding.share * largest
+        if kept and part.term is not None:
+            terms.append(settled(replace(part.term, factor=weight * part.term.factor)))
+        constant += weight * (part.rest.constant + (0.0 if kept else part.level))
+        slopes = slopes + weight * part.rest.coefficients * kept
+    return Output(terms, Affine(rounding.inputs(slopes), constant if abs(constant) > rounding.share * largest else 0.0))
+
+
+def typical_inputs(model: DecoupledModel, sizes: Array | None) -> Array:
+    """Inputs (P, m), of such sizes, where u lie in the domains of the branches; none where a domain is infinite."""
+    low, high = np.array([branch.domain for branch in model.branches], dtype=float).reshape(-1, 2).T
+    nowhere = np.zeros((0, model.m))
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(model.W0).all()):
+        return nowhere
+    try:
+        middle = np.linalg.pinv(model.W0) @ (0.5 * (low + high))
+    except np.linalg.LinAlgError:  # of numbers beyond floating point
+        return nowhere
+    reach = np.min(0.5 * (high - low)[:, None] / np.abs(model.W0), axis=0, initial=np.inf)
+    reach = reach if sizes is None else np.minimum(reach, 3.0 * sizes)
+    rng = np.random.default_rng(0)
+    ways = rng.standard_normal((SEEN, model.m)) * np.where(np.isfinite(reach), reach, 0.0)
+    along, here = ways @ model.W0.T, model.W0 @ middle
+    room = np.where(along > 0.0, high - here, here - low) / np.abs(along)
+    X = middle + ways * np.clip(room, 0.0, None).min(axis=1, initial=1.0)[:, None]
+    return np.asarray(X[np.isfinite(X).all(axis=1) & np.isfinite(model(X)).all(axis=1)])
+
+
+def values_of(output: Output, model: DecoupledModel, X: Array) -> Array:
+    """What an output is at inputs X (S, m): (S,)."""
+    total = X @ output.rest.coefficients + output.rest.constant
+    for term in output.terms:
+        total = total + term.factor * shape_of(term, model, X @ term.argument.coefficients + term.argument.constant)
+    return np.asarray(total)
+
+
+def shape_of(term: Term, model: DecoupledModel, t: Array) -> Array:
+    """The function of a term at its arguments."""
+    if term.function == CURVE:
+        return model.branches[term.number](t)
+    if term.function == POWER:
+        return np.asarray(t**term.number)
+    h = FORMS[term.function].h if term.function != COSINE else None
+    return np.cos(t) if h is None else h.evaluate(t)
+
+
+def rounded_output(output: Output, model: DecoupledModel, X: Array, digits: int, error: float) -> Output:
+    """An output with rounded numbers, none of which changes it by more than an error at inputs X."""
+    return Output(
+        [rounded_term(term, model, X, digits, error) for term in output.terms],
+        rounded_affine(output.rest, X, np.ones(len(X)), digits, error),
+    )
+
+
+def rounded_term(term: Term, model: DecoupledModel, X: Array, digits: int, error: float) -> Term:
+    """A term of it."""
+    t = X @ term.argument.coefficients + term.argument.constant
+    step = 1e-6 * np.ptp(t) if len(t) else 0.0
+    slope = term.factor * (shape_of(term, model, t + step) - shape_of(term, model, t - step)) / (2.0 * step)
+    [factor] = rounded(np.array([term.factor]), shape_of(term, model, t)[:, None], digits, error)
+    return replace(term, factor=float(factor), argument=rounded_affine(term.argument, X, slope, digits, error))
+
+
+def rounded_affine(affine: Affine, X: Array, slope: Array, digits: int, error: float) -> Affine:
+    """A sum of inputs of which an output is a function with such a slope (P,) at inputs X."""
+    effects = X * slope[:, None] if isfinite(error) else X
+    [constant] = rounded(np.array([affine.constant]), slope[:, None], digits, error)
+    return Affine(rounded(affine.coefficients, effects, digits, error), float(constant))
+
+
+def rounded(numbers: Array, effects: Array, digits: int, error: float = np.inf) -> Array:
+    """Numbers (K,) to so many digits, or more if rounding, times effects (P, K), would be more than an error."""
+    needed = np.zeros(len(numbers))
+    if len(effects) and isfinite(error):
+        places = np.floor(np.log10(np.abs(numbers)))  # of the first digits
+        needed = np.nan_to_num(np.ceil(places + 1.0 + np.log10(0.5 * np.nanmax(np.abs(effects), axis=0) / error)))
+    many = np.clip(needed, digits, max(digits, MOST_DIGITS)).astype(int)
+    return np.array([to_digits(number, k) for number, k in zip(numbers.tolist(), many.tolist(), strict=True)])
+
+
+def to_digits(number: float, digits: int) -> float:
+    """A number rounded to so many significant digits."""
+    return float(f"{number:.{digits - 1}e}") if number else 0.0
 
 
 def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterator[Part]:
@@ -169,13 +269,17 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
         return
     form, parameters = branch.formula.form, branch.formula.without_turns().parameters
     if form.h is None:
+        center = center_of(branch)
+        if center != 0.0:
+            parameters = branch.formula.shifted(-center).parameters
+            branch = FormulaBranch(Formula(form, parameters), (branch.domain[0] - center, branch.domain[1] - center))
         yield Part(None, Affine(none.coefficients, parameters[0]), 0.0, 0.0)
         for k in np.flatnonzero(parameters[1:])[::-1].tolist():
             seen = span_and_level(branch.domain, Formula(form, one_power(parameters, k + 1)))
             if len(parameters) == 2:
                 yield Part(None, Affine(parameters[1] * w), *seen)
             else:
-                yield Part(Term(parameters[k + 1], POWER, Affine(w), k + 1), none, *seen)
+                yield Part(Term(parameters[k + 1], POWER, Affine(w, -center), k + 1), none, *seen)
         return
     a, b, c, d, *line = parameters
     for e in line:
@@ -191,6 +295,22 @@ def branch_parts(branch: Branch, j: int, w: Array, rounding: Rounding) -> Iterat
     if form.shape == "sine" and abs(c - 0.5 * np.pi) < rounding.share:  # angles are from -π/4 to 3π/4
         function, c = COSINE, 0.0
     yield Part(Term(a, function, Affine(b * w, c), EXPONENTS.get(form.shape, 0)), Affine(none.coefficients, d), *seen)
+
+
+def center_of(branch: FormulaBranch) -> float:
+    """The c for which a polynomial is written in powers of u - c: 0, unless its powers of u lose a digit to each other.
+
+    It is where the last power but one vanishes, if that is in the domain, else the middle of the domain.
+    """
+    (low, high), parameters = branch.domain, branch.formula.parameters
+    if len(parameters) <= 2 or not (isfinite(low) and isfinite(high) and low < high) or parameters[-1] == 0.0:
+        return 0.0
+    sizes = np.abs(parameters[1:]) * max(abs(low), abs(high)) ** np.arange(1.0, len(parameters))
+    if not sizes.sum() > 10.0 * span_and_level(branch.domain, branch)[0]:
+        return 0.0
+    vertex = -parameters[-2] / ((len(parameters) - 1) * parameters[-1])
+    center = vertex if low < vertex < high else 0.5 * (low + high)
+    return round(center, 4 - int(np.floor(np.log10(high - low))))
 
 
 def one_power(parameters: tuple[float, ...], k: int) -> tuple[float, ...]:

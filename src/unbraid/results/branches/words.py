@@ -18,7 +18,7 @@ from unbraid.errors import check_whole
 from unbraid.results.branch import Branch, FunctionBranch
 from unbraid.results.branches.forms import FORMS, Formula
 from unbraid.results.branches.formula import FormulaBranch
-from unbraid.results.branches.terms import CURVE, EXPONENTS, POWER, Affine, Output, Term, output_terms
+from unbraid.results.branches.terms import CURVE, EXPONENTS, POWER, Affine, Output, Term, output_terms, to_digits
 from unbraid.runtime.text import clean_name, printable
 
 if TYPE_CHECKING:
@@ -95,15 +95,18 @@ class Notation:
 
     def number(self, value: float) -> str:
         """A number, its sign with it."""
+        return self.all_digits(to_digits(float(value), self.digits))
+
+    def all_digits(self, value: float) -> str:
+        """A number with all digits that it has."""
         size = abs(float(value))
-        mantissa, _, exponent = f"{size:.{self.digits - 1}e}".partition("e")
+        mantissa, _, exponent = np.format_float_scientific(size, trim="-").partition("e")
         if not isfinite(size):
             text = self.name("inf" if isinf(size) else "nan")
         elif size == 0.0 or SMALLEST <= size < LARGEST:
-            text = np.format_float_positional(size, self.digits, fractional=False, trim="-")
+            text = np.format_float_positional(size, trim="-")
         else:
-            short = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-            text = self.scientific(short, int(exponent))
+            text = self.scientific(mantissa, int(exponent))
         return (self.minus if value < 0.0 else "") + text
 
     def input(self, i: int) -> str:
@@ -116,7 +119,7 @@ class Notation:
 
     def product(self, factor: float, body: str) -> tuple[bool, str]:
         """Whether a number times something is negative, and its size: the number is not written where it is 1."""
-        size = self.number(abs(factor))
+        size = self.all_digits(abs(factor))
         return factor < 0.0, body if size == "1" else f"{size}{self.space}{body}"
 
     def sum(self, parts: Iterable[tuple[bool, str]]) -> str:
@@ -132,7 +135,7 @@ class Notation:
         used = np.flatnonzero(affine.coefficients)
         parts = [self.product(float(affine.coefficients[i]), self.input(int(i))) for i in used]
         constant = affine.constant
-        return parts if constant == 0.0 else [*parts, (constant < 0.0, self.number(abs(constant)))]
+        return parts if constant == 0.0 else [*parts, (constant < 0.0, self.all_digits(abs(constant)))]
 
     def term(self, term: Term) -> tuple[bool, str]:
         """Whether a term is negative, and the rest of it."""
@@ -141,7 +144,7 @@ class Notation:
         is_name = term.argument.single is not None and inner == self.input(term.argument.single)
         base = inner if is_name else self.bracketed(inner)
         if term.function == "reciprocal":
-            return term.factor < 0.0, self.divided(self.number(abs(term.factor)), base)
+            return term.factor < 0.0, self.divided(self.all_digits(abs(term.factor)), base)
         if term.function == POWER:
             return self.product(term.factor, base if term.number == 1 else self.raised(base, term.number))
         if term.function == CURVE:
@@ -162,7 +165,7 @@ def formula_lines(model: DecoupledModel, digits: int = 3, sizes: npt.ArrayLike |
     model
         The model.
     digits
-        How many significant digits numbers have; terms that are nothing at so many digits are left out.
+        How many significant digits numbers have, more where the output needs them; what is nothing then is left out.
     sizes
         (m,), the sizes of the inputs, their standard deviations, say: inputs that add nothing are left out by them.
         None: not known, and only inputs with much smaller coefficients than others are left out.
@@ -207,8 +210,8 @@ def form_text(form: str) -> str:
     return f"a {notation.functions[shape].format(f'({inner})' if shape == 'Gaussian' else inner)}{rest}"
 
 
-def formula_text(formula: Formula, digits: int = 4) -> str:
-    """A formula of u as text.
+def formula_text(formula: Formula, digits: int = 4, domain: tuple[float, float] = (-np.inf, np.inf)) -> str:
+    """A formula of u as text, with numbers that are exact enough on a domain.
 
     Examples
     --------
@@ -217,5 +220,5 @@ def formula_text(formula: Formula, digits: int = 4) -> str:
     """
     from unbraid.results.model import DecoupledModel
 
-    model = DecoupledModel([[1.0]], [[1.0]], [FormulaBranch(formula)], input_names=["u"])
+    model = DecoupledModel([[1.0]], [[1.0]], [FormulaBranch(formula, domain)], input_names=["u"])
     return formula_lines(model, digits)[0].partition(" = ")[2]
