@@ -115,7 +115,7 @@ def test_a_model_with_formulas_prints_them_and_its_repr_stays() -> None:
     assert repr(model) == "DecoupledModel(m=2 inputs, r=4 branches, n=2 outputs)"
     assert str(model).splitlines() == [repr(model), *formula_lines(model)]
     other = a_model([ub.BSpline(5)])
-    assert str(other).splitlines() == [repr(other), "No branch is one of the closed forms that ub.formulas looks for."]
+    assert str(other).splitlines() == [repr(other), "All branches are curves, none is a formula."]
 
 
 def test_formulas_of_data_sets_are_told() -> None:

@@ -366,5 +366,5 @@ class DecoupledModel:
         from unbraid.results.branches.words import formula_lines
 
         if not any(isinstance(branch, FormulaBranch) for branch in self.branches):
-            return f"{self!r}\nNo branch is one of the closed forms that ub.formulas looks for."
+            return f"{self!r}\nAll branches are curves, none is a formula."
         return "\n".join([repr(self), *formula_lines(self)])
