@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -352,8 +353,10 @@ class Compression:
                     f"PyTorch cannot write this network as ONNX ({type(error.__cause__ or error).__name__}): give "
                     "one without branches on values or detours through NumPy."
                 ) from error
+        model = program.model_proto
+        clear_origins(model)
         with replacing(path) as file:
-            file.write(program.model_proto.SerializeToString())
+            file.write(model.SerializeToString())
         return Path(path)
 
     def __repr__(self) -> str:
@@ -381,3 +384,14 @@ def silenced(name: str) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+def clear_origins(message: Any) -> None:
+    """Clear what PyTorch's exporter says of where an ONNX message comes from: stack traces with local paths."""
+    for name in ("metadata_props", "doc_string"):
+        if name in message.DESCRIPTOR.fields_by_name:
+            message.ClearField(name)
+    for kind, value in message.ListFields():
+        if kind.message_type is not None:
+            for part in [value] if hasattr(value, "ListFields") else value:
+                clear_origins(part)
