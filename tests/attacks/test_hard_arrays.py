@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import unbraid as ub
+from draws import check_sentence
 from hard_arrays import hard_case
 
 FOUND: tuple[int, ...] = (10, 18, 39, 66, 161, 171, 228, 2373, 2577, 2642, 2962, 3147, 3212, 3935, 3970, 21366)
@@ -55,13 +56,6 @@ def look_closer(seed: int, fit: ub.Fit, problem: ub.Problem, asked: dict[str, An
         assert repr(ub.select(problem, (1, 3), folds=2, **free))
     if chosen:
         check_fit(ub.decouple(problem, "auto", **free), problem)
-
-
-def check_sentence(said: str) -> None:
-    """A sentence that a terminal shows as it is."""
-    assert said.endswith((".", "?"))
-    assert said.isprintable()
-    assert len(said) < 600
 
 
 def check_fit(fit: ub.Fit, problem: ub.Problem) -> None:
